@@ -66,7 +66,9 @@ def with_statements(kernel: tree.Kernel, statements: Sequence[tree.Item]) -> tre
     return replace(kernel, body=(*(item for item in kernel.body if not is_statement(item)), *statements))
 
 
-def without(kernel: tree.Kernel, kind: type[tree.Traffic | tree.Unit | tree.Compute]) -> tree.Kernel:
+def without(
+    kernel: tree.Kernel, kind: type[tree.Traffic | tree.Unit | tree.Compute | tree.Tile | tree.Order]
+) -> tree.Kernel:
     """The kernel without its lines of one kind."""
     return replace(kernel, body=tuple(item for item in kernel.body if not isinstance(item, kind)))
 

@@ -32,7 +32,7 @@ from roofdsl.loops.load import READERS, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import sized
-from roofdsl.loops.transform import apply, nests
+from roofdsl.loops.transform import nests
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import is_here
 from roofdsl.predict.kernel import Options, predict
@@ -68,7 +68,8 @@ class Printed(Record):
 
     estimate: the time that `predict` gives; None if it is not found in its share of the time. traffic: the convention
     that has to be given to `predict` for this time; None for that of the text. kind: `lines`, `registers` or `sweeps`.
-    accesses: their number, if there is no estimate and they are counted.
+    accesses: their number, if there is no estimate and they are counted. in_place: whether the lines stand in place of
+    the kernel's own.
     """
 
     kind: str
@@ -78,6 +79,7 @@ class Printed(Record):
     estimate: Estimate | None
     traffic: Traffic | None = None
     accesses: int | None = None
+    in_place: bool = False
 
     @property
     def time_s(self) -> Fraction | None:
@@ -192,7 +194,8 @@ def _in_lines(asked: _Asked) -> Printed:
     """The lines of tiles, to be added to the kernel."""
     kernel, best = asked.kernel, asked.best
     tiled = replace(kernel, directives=best.directives, unit=best.unit or kernel.unit)
-    return Printed("lines", best.what, best.lines, "", asked.estimated(tiled), asked.traffic)
+    estimate, own = asked.estimated(tiled), bool(kernel.directives)
+    return Printed("lines", best.what, best.lines, "", estimate, asked.traffic, in_place=own)
 
 
 def _in_registers(asked: _Asked, found: SpeedOfLight) -> Iterator[Printed]:
@@ -209,8 +212,11 @@ def _in_registers(asked: _Asked, found: SpeedOfLight) -> Iterator[Printed]:
 
 
 def _with_lines(syntax: tree.Kernel, asked: _Asked) -> tree.Kernel:
-    """The kernel with lines for the convention and the matrix unit, if these are not its own."""
+    """The kernel with lines for the convention and the matrix unit, if these are not its own, and without its own tiles
+    and orders, which compute the same as the loops as they stand.
+    """
     items: list[tree.Item] = []
+    syntax = edits.without(edits.without(syntax, tree.Tile), tree.Order)
     if asked.traffic is not None:
         syntax = edits.without(syntax, tree.Traffic)
         items.append(tree.Traffic(edits.name(asked.traffic), edits.HERE))
@@ -224,7 +230,8 @@ def _of_cores(asked: _Asked, given: CheckedKernel, found: SpeedOfLight) -> list[
     now = Estimate(found.written) if found.written is not None else found.estimate
     if now is None:
         return []
-    subject = Subject(given, asked.kernel, dict(asked.kernel.constants), asked.case(asked.kernel), now)
+    plain = replace(asked.kernel, directives=())
+    subject = Subject(given, plain, dict(plain.constants), asked.case(plain), now)
     with suppress(CommandError, budget.Spent), in_its_share(_share()):
         return [(c.what, c.text) for c in registers(subject) if isinstance(c, Candidate)]
     return []
@@ -253,7 +260,7 @@ def _sizes(asked: _Asked, nest: Nest) -> dict[str, int]:
     """The trip count of every loop of the nest that is known at the given sizes."""
     own = {c.var.text for c in nest.clauses}
     values = numbers(asked.kernel, asked.parameters)
-    for loops in nests(apply(asked.kernel).body):
+    for loops in nests(replace(asked.kernel, directives=()).body):
         if own <= {loop.var for loop in loops}:
             return extents(loops, values)
     return {}

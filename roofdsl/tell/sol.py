@@ -63,7 +63,8 @@ def _printed(found: SpeedOfLight, text: Printed) -> list[Block]:
     """The text of the best order, and how its own time compares."""
     assert found.best is not None
     if text.lines:
-        parts: list[Block] = [Gap(), line("The lines of the best order found:", 0)]
+        place = ", in place of the kernel's own" if text.in_place else ""
+        parts: list[Block] = [Gap(), line(f"The lines of the best order found{place}:", 0)]
         parts += [line(own) for own in text.lines]
     else:
         near = "The kernel, as near to the best order found as a `.roof` file comes:"

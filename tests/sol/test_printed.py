@@ -71,6 +71,7 @@ SAID = [
     ("matmul", "a100_80", {"n": 1000}, "registers"),
     ("gemm_f16", "v100", {"m": 256, "n": 128, "k": 192}, "registers"),
     ("transposed", "v100", {"m": 1200, "n": 640, "k": 1000}, "registers"),
+    ("matmul_tiled", "v100", {"n": 1024, "b": 32}, "registers"),
     ("odd", "v100", {"n": 255}, "lines"),
     ("matmul", "haswell_e5_2695v3", {"n": 400}, "registers"),
     ("transposed", "skylake_gold_6148", {"m": 160, "n": 80, "k": 120}, "registers"),
@@ -95,6 +96,7 @@ def test_predict_gives_a_file_with_the_text_the_time_that_is_said(
     ("transposed", "v100", {"m": 1024, "n": 1024, "k": 1024}, {"m": 8, "n": 12, "k": 5}),
     ("transposed", "v100", {"m": 1022, "n": 1024, "k": 1024}, {"m": 6, "n": 4, "k": 5}),
     ("gemm_f16", "a100_80", {"m": 1024, "n": 1024, "k": 1024}, {"m": 4, "n": 8, "k": 3}),
+    ("matmul_tiled", "v100", {"n": 1024, "b": 32}, {"n": 8, "b": 4}),
 ])  # fmt: skip
 def test_the_text_for_threads_computes_the_same_and_is_legal(
     name: str, machine: str, sizes: dict[str, int], small: dict[str, int]
