@@ -22,7 +22,7 @@ from roofdsl.advise.loop_changes import registers
 from roofdsl.advise.register_tiles import Blocking, Nest, blocked, nests_to_block
 from roofdsl.advise.tile_sizes import extents
 from roofdsl.advise.traffic_upper_bound import NoBound
-from roofdsl.counts.traffic_at import access_count
+from roofdsl.counts.traffic_at import OutOfReach, access_count
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -36,7 +36,7 @@ from roofdsl.loops.transform import nests
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import is_here
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.sets.library import LibraryFailure
+from roofdsl.sets.library import LibraryFailure, TooHard
 from roofdsl.sol.answer import (
     SpeedOfLight,
     convention_of,
@@ -68,7 +68,8 @@ class Printed(Record):
 
     estimate: the time that `predict` gives; None if it is not found in its share of the time. traffic: the convention
     that has to be given to `predict` for this time; None for that of the text. kind: `lines`, `registers` or `sweeps`.
-    accesses: their number, if there is no estimate and they are counted. in_place: whether the lines stand in place of
+    accesses: their number, if there is no estimate and they are counted. why_not: why `predict` gives no time, if it is
+    not for lack of time. in_place: whether the lines stand in place of
     the kernel's own.
     """
 
@@ -79,6 +80,7 @@ class Printed(Record):
     estimate: Estimate | None
     traffic: Traffic | None = None
     accesses: int | None = None
+    why_not: str = ""
     in_place: bool = False
 
     @property
@@ -125,11 +127,11 @@ def _written_out(asked: _Asked, found: SpeedOfLight) -> tuple[Printed, Ended]:
 def _of_sweeps(asked: _Asked) -> Printed:
     text = asked.best.text
     own = lowered(text, asked.kernel.name, dict(asked.kernel.constants))
-    estimate, accesses = asked.estimated(own), None
+    (estimate, why), accesses = asked.estimated(own), None
     if estimate is None and asked.machine.multiprocessor is None:
         with suppress(CommandError, LibraryFailure, budget.Spent), in_its_share(share_of_estimate()):
             accesses = access_count(sized(asked.kernel, numbers(asked.kernel, asked.parameters)))  # in any order
-    return Printed("sweeps", asked.best.what, (), text, estimate, accesses=accesses)
+    return Printed("sweeps", asked.best.what, (), text, estimate, accesses=accesses, why_not=why)
 
 
 def _of_products(asked: _Asked, found: SpeedOfLight) -> Printed:
@@ -171,18 +173,25 @@ class _Asked(Record):
     def case(self, kernel: Kernel) -> Case:
         return Case(numbers(kernel, self.parameters), self.machine, Options(traffic=self.traffic))
 
-    def estimated(self, kernel: Kernel) -> Estimate | None:
-        """The time of a kernel: exact if it is found in its share of the time, else at most, if that is found."""
+    def estimated(self, kernel: Kernel) -> tuple[Estimate | None, str]:
+        """The time of a kernel: exact if it is found in its share of the time, else at most, if that is found; and why
+        there is none.
+        """
         case, most = self.case(kernel), None
         if self.machine.multiprocessor is None or kernel.directives:
             with suppress(CommandError, budget.Spent), in_its_share(share_of_estimate()):
                 most = estimate_at_most(kernel, case)
         if most is not None and most.exact:
-            return most
-        with suppress(CommandError, NoBound, budget.Spent), in_its_share(_share()):
-            exact = predict(kernel, case.values, case.machine, case.options)
-            return completed(exact, kernel, case) if level_left_out(exact, self.machine) else Estimate(exact)
-        return most
+            return most, ""
+        why = ""
+        try:
+            with suppress(NoBound, budget.Spent, OutOfReach, TooHard), in_its_share(_share()):
+                exact = predict(kernel, case.values, case.machine, case.options)
+                lacking = level_left_out(exact, self.machine)
+                return (completed(exact, kernel, case) if lacking else Estimate(exact)), ""
+        except CommandError as error:
+            why = error.message
+        return most, why
 
 
 def _share() -> int:
@@ -194,8 +203,8 @@ def _in_lines(asked: _Asked) -> Printed:
     """The lines of tiles, to be added to the kernel."""
     kernel, best = asked.kernel, asked.best
     tiled = replace(kernel, directives=best.directives, unit=best.unit or kernel.unit)
-    estimate, own = asked.estimated(tiled), bool(kernel.directives)
-    return Printed("lines", best.what, best.lines, "", estimate, asked.traffic, in_place=own)
+    (estimate, why), own = asked.estimated(tiled), bool(kernel.directives)
+    return Printed("lines", best.what, best.lines, "", estimate, asked.traffic, why_not=why, in_place=own)
 
 
 def _in_registers(asked: _Asked, found: SpeedOfLight) -> Iterator[Printed]:
@@ -208,7 +217,8 @@ def _in_registers(asked: _Asked, found: SpeedOfLight) -> Iterator[Printed]:
     for what, text in _of_threads(asked, given) if asked.machine.multiprocessor else _of_cores(asked, given, found):
         with suppress(InputError):
             own = lowered(text, kernel.name, dict(kernel.constants))
-            yield Printed("registers", what, (), text, asked.estimated(own))
+            estimate, why = asked.estimated(own)
+            yield Printed("registers", what, (), text, estimate, why_not=why)
 
 
 def _with_lines(syntax: tree.Kernel, asked: _Asked) -> tree.Kernel:

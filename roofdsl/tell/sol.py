@@ -79,7 +79,7 @@ def _compared(best: Schedule, text: Printed) -> str:
     matrix unit, whose time is that of `predict`.
     """
     if text.estimate is None:
-        return "" if text.kind == "lines" and not best.directives else _not_predicted(text.accesses)
+        return "" if text.kind == "lines" and not best.directives else _not_predicted(text)
     command = "predict" if text.traffic is None else f"predict --traffic {text.traffic}"
     this = "this text" if text.text else "this kernel"
     gives, slowly = f"`{command}` gives {this}", ""
@@ -98,8 +98,11 @@ def _compared(best: Schedule, text: Printed) -> str:
     return f"{gives} {time}: {why}.{slowly}"
 
 
-def _not_predicted(accesses: int | None) -> str:
+def _not_predicted(text: Printed) -> str:
     """Why there is no time for a text, and what to do."""
+    accesses = text.accesses
+    if text.why_not:
+        return f"`predict` gives this text no time: {text.why_not}."
     if accesses is None:
         return "`predict` may need more time for this text than its budget; try it with smaller sizes."
     made = f"`predict` has to simulate this text, which makes {accesses:,} accesses"
