@@ -7,27 +7,26 @@ with cold caches, as those of a program do.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roofdsl import budget
-from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import statements
-from roofdsl.loops.affine import affine, is_positive
-from roofdsl.loops.integers import Compare, Const, IntExpr, Sym, sub
+from roofdsl.loops.affine import is_positive
+from roofdsl.loops.integers import Compare, Const, Sym, sub
 from roofdsl.loops.model import Count, For, If, Kernel, Node
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
+from roofdsl.predict.launch_count import host_symbols, launch_counts, number_of_launches
 from roofdsl.predict.launch_statements import alone, in_one_launch, written
 from roofdsl.predict.loops_as_launched import AsLaunched, as_launched, independent_loops, only_nest
 from roofdsl.store.in_process import in_process
 
 if TYPE_CHECKING:
-    from roofdsl.codegen.launch_grids import Call, HostLoop, Step
+    from roofdsl.codegen.launch_grids import Call, Step
 
 MOST_SIZES = 64
 """The most launches of different sizes, made by a loop of the host, that are predicted one by one."""
@@ -101,7 +100,7 @@ def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> Ker
     try:
         made = tuple(walk.over(steps, {}))
     except _TooMany as error:
-        return whole(str(error), _number(kernel.name, steps, env))
+        return whole(str(error), number_of_launches(kernel.name, steps, env))
     if all(call.parts is not None for call, _, _ in made):
         return whole(NOTHING_RUNS, len(made))
     found = _each(kernel, made, env)
@@ -164,7 +163,7 @@ def launches_by_function(kernel: Kernel, values: Mapping[str, int]) -> Mapping[s
     CUDA is generated for it.
     """
     steps = _steps(kernel)
-    return {} if isinstance(steps, str) else _counts(steps, dict(kernel.constants) | dict(values))
+    return {} if isinstance(steps, str) else launch_counts(steps, dict(kernel.constants) | dict(values))
 
 
 def why_so_many(kernel: Kernel, values: Mapping[str, int], count: int) -> str:
@@ -195,7 +194,7 @@ def _refused(steps: Sequence[Step], env: Mapping[str, int]) -> Iterator[tuple[tu
         match step:
             case HostIf(condition, (Call(copied=copied),), orelse, limits) if limits and not condition.holds(env):
                 reason = next(reason for limit, reason in limits if not limit.holds(env))
-                yield copied, reason, _counts(orelse, env).total()
+                yield copied, reason, launch_counts(orelse, env).total()
 
 
 def is_spread(kernel: Kernel) -> bool:
@@ -296,96 +295,11 @@ class _Walk:
         return sampled(found)
 
 
-def _number(name: str, steps: Sequence[Step], env: Mapping[str, int]) -> int:
-    """The number of launches of kernel `name`. Raises CommandError if the budget does not suffice to count them."""
-    what = f"the number of launches of kernel {name}"
-    try:
-        with budget.region(what):
-            return _counts(steps, env).total()
-    except budget.Spent:
-        raise CommandError(
-            f"{what} takes too long to count: {budget.leave_out(what)}",
-            "on a GPU, loops that depend on each other run on the host, which launches what is inside them again and "
-            "again; use smaller sizes",
-        ) from None
-
-
-def _counts(steps: Sequence[Step], env: Mapping[str, int]) -> Counter[str]:
-    """The number of launches of each function, of those that are launched."""
-    return Counter({function: count for function, count in _calls_at(steps, env).items() if function != SKIPPED})
-
-
-SKIPPED = ""
-"""Stands for the functions of launches that are not made because their grids are empty."""
-
-
-def _calls_at(steps: Sequence[Step], env: Mapping[str, int]) -> Counter[str]:
-    """Like `_counts`, with launches that are skipped."""
-    from roofdsl.codegen.launch_grids import HostIf, HostLoop, launch_with_grid
-
-    total: Counter[str] = Counter()
-    for step in steps:
-        if isinstance(step, HostIf):
-            total.update(_calls_at(step.then if step.condition.holds(env) else step.orelse, env))
-        elif isinstance(step, HostLoop):
-            values = range(step.start.evaluate(env), step.stop.evaluate(env), step.step.evaluate(env))
-            if step.var in _host_symbols(step.body):
-                for value in values:
-                    total.update(_calls_at(step.body, {**env, step.var: value}))
-            elif values:
-                total.update(_over(step, values, env))
-        else:
-            total[SKIPPED if launch_with_grid(step, env) is None else step.function] += 1
-    return total
-
-
-def _over(loop: HostLoop, values: range, env: Mapping[str, int]) -> Counter[str]:
-    """The calls of all iterations of a host's loop on which only grids depend.
-
-    A grid with linear bounds that is not empty at two values is not empty between them.
-    """
-    first, last = (_calls_at(loop.body, {**env, loop.var: value}) for value in (values[0], values[-1]))
-    depends = [s for s in _grid_bounds(loop.body) if loop.var in s.symbols()]
-    linear = all(loop.var not in affine(s).hidden() for s in depends)
-    if not depends or (linear and SKIPPED not in first | last):
-        return Counter({function: len(values) * count for function, count in first.items()})
-    if len(values) <= 2:
-        return first + last if len(values) == 2 else first
-    half = len(values) // 2
-    return _over(loop, values[:half], env) + _over(loop, values[half:], env)
-
-
-def _grid_bounds(steps: Sequence[Step]) -> Iterator[IntExpr]:
-    from roofdsl.codegen.launch_grids import HostIf, HostLoop
-
-    for step in steps:
-        if isinstance(step, HostLoop):
-            yield from _grid_bounds(step.body)
-        elif isinstance(step, HostIf):
-            yield from _grid_bounds((*step.then, *step.orelse))
-        else:
-            for grid in (step, *([] if step.parts is None else [step.parts])):
-                yield from (bound for dim in grid.dims for bound in (dim.start, dim.stop))
-
-
-def _host_symbols(steps: Sequence[Step]) -> frozenset[str]:
-    """The symbols in what the host evaluates."""
-    from roofdsl.codegen.launch_grids import HostIf, HostLoop
-
-    found: frozenset[str] = frozenset()
-    for step in steps:
-        if isinstance(step, HostLoop):
-            found |= step.start.symbols() | step.stop.symbols() | step.step.symbols() | _host_symbols(step.body)
-        elif isinstance(step, HostIf):
-            found |= step.condition.symbols() | _host_symbols(step.then) | _host_symbols(step.orelse)
-    return found
-
-
 def _deciding(steps: Sequence[Step]) -> frozenset[str]:
     """The symbols that decide the sizes of launches, or whether they are made."""
     from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
 
-    found = _host_symbols(steps)
+    found = host_symbols(steps)
     for step in steps:
         if isinstance(step, Call):
             found |= _bounds(step.nodes)
