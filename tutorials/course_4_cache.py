@@ -29,9 +29,9 @@ for plateau in d.plateaus:
 figure = traffic_figure("matmul_ijk", traffic="once", n=64, path="course_4_staircase.png")
 
 # %% [markdown]
-# The gray bars are the plateaus, the blue line is the exact closed form of Q(Z) at n = 64, and the circles are a
-# simulation of each access. All three should agree. The two curves below them are what the best possible replacement
-# moves, and what no order of the loops can beat (notebook 5).
+# The gray bars are the plateaus, the blue line is the exact closed form of Q(Z) at n = 64, and the circles are
+# simulations of every access, each at one cache size. All three should agree. The two curves below them are what the
+# best possible replacement moves, and what no order of the loops can beat (notebook 5).
 #
 # ## Count it yourself
 #

@@ -100,8 +100,8 @@ for name in ("matmul_ijk", "matmul_ikj"):
 # ## Short inner loops
 #
 # Sixteen iterations are four vectors. With nineteen, three are left over for scalar code, which takes almost as long
-# as the vectors. The end of a longer loop, here of forty iterations, is also mispredicted. That costs the core 15
-# cycles each time.
+# as the vectors. Forty iterations leave no rest, but the end of a loop of more than 32 iterations is mispredicted.
+# That costs the core 15 cycles each time.
 
 # %%
 rows = kernel("""

@@ -150,7 +150,8 @@ def check(
 ) -> int:
     """Check answers to an exercise. An answer that ends in .roof or .json names a file.
 
-    The exit status is 0 if all answers are right, and 1 otherwise.
+    The exit status is 0 if all answers are right, 1 if one is wrong or missing, and 2 if the exercise or the answers
+    cannot be read.
     """
     from roofdsl.classroom.grade_submissions import FILES, check_alone
     from roofdsl.classroom.sheet import told

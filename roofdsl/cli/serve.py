@@ -33,8 +33,8 @@ def mcp(*, root: str | None, seconds: float, memory: int | None) -> None:
     """Serve the Model Context Protocol on standard input and output, for agents.
 
     The tools are check, derive, predict, sol, validate_claim, bound, advise and simulate. Each call is answered in a
-    process of its own, with limits on time and memory. It runs no program, and of your files it reads only those under
-    --root.
+    process of its own, with limits on time and memory. The service runs no program, and of your files it reads only
+    those under --root.
     """
     if find_spec("mcp") is None:
         raise CommandError("the package `mcp` is not installed", "install it with `pip install mcp`")

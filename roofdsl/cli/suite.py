@@ -62,8 +62,8 @@ def command(
 ) -> None:
     """Compare many kernels on one machine: W, Q at every level, lower bound, intensity, rate and bound.
 
-    GROUP is `polybench` or `kernels`, the shipped kernels. Each kernel gets the whole `--budget`. Cells without a
-    result stay empty; the reasons are listed below the table.
+    GROUP is `polybench`, the kernels of PolyBench, or `kernels`, all other shipped kernels. Each kernel gets the whole
+    `--budget`. Cells without a result stay empty; the reasons are listed below the table.
     """
     machine = load_machine(machine_name)
     if output is not None:

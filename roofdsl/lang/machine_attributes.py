@@ -28,7 +28,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "launch_scalar", _MACHINE, "time", "launch_scalar_s",
-        "the time of each scalar of a call that is only read, in expected times of compiled Python code",
+        "the time of each scalar that a call only reads, in expected times of compiled Python code",
     ),
     Attribute(
         "launch_number", _MACHINE, "time", "launch_number_s",
@@ -162,8 +162,8 @@ ATTRIBUTES = (
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
         "if the lines fall into fewer than eight sets of the first cache, a store adds its line's bytes, divided by "
-        "this bandwidth, to the time of the line's load; for a line from a farther level, load and store together take "
-        "no less than that",
+        "this bandwidth, to the time of the line's load; loading and storing a line from a farther level takes at "
+        "least as long as loading and storing one from this cache",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(

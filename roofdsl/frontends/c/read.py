@@ -10,8 +10,8 @@ from pycparser import c_ast, c_lexer, c_parser
 from roofdsl.frontends.c.context import Program
 from roofdsl.frontends.c.kernel import Reading, reading
 from roofdsl.frontends.c.places import Places
-from roofdsl.frontends.c.plain_loops import rewrite
 from roofdsl.frontends.c.preprocess import preprocess
+from roofdsl.frontends.c.rewritten_loops import rewrite
 from roofdsl.frontends.c.scop_region import Region, region_of
 from roofdsl.frontends.c.steps_inside import take_out
 from roofdsl.frontends.c.variables import walk
