@@ -30,6 +30,9 @@ ONE_OF_MANY = 0.125
 suffice for the others. In the shipped kernels, none takes a hundredth.
 """
 
+LONG = 5_000
+"""The characters of a result that may take long to read: one of 20,000 with nested sums of floors took over 20 s."""
+
 
 def counted_as_it_is(counted: Any, share: float = 1) -> Any:
     """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map, counted directly by the
@@ -135,11 +138,19 @@ def _in_limited_child(
 
     `read` turns the text of each into the library's value. Raises TooHard, naming `what`.
     """
+
+    def texts_of() -> str:
+        texts = list(map(str, compute()))
+        for text in texts:
+            if len(text) > LONG:
+                read(text)  # to show here that it ends, since nothing would stop it in the parent
+        return "\n".join(texts)
+
     in_force.require_time(what)
     with unlimited():
         try:
             seconds = min(in_force.seconds(), max(LEAST_SECONDS, share * in_force.whole_s))
-            texts = in_child(lambda: "\n".join(map(str, compute())), seconds)
+            texts = in_child(texts_of, seconds)
         except Stopped as error:
             raise in_force.error(what) from error
         except Raised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,11 +15,11 @@ import pytest
 from roofdsl import budget, reproducibility
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.machine.find import load_machine
-from roofdsl.sets import previous, reuse
-from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
+from roofdsl.sets import cardinality, previous, reuse
+from roofdsl.sets.cardinality import MAX_FLOORS, added, by_domain, require_few_floors, total_of
 from roofdsl.sets.child_process import CAN_FORK, in_children
 from roofdsl.sets.library import OverBudget, TooHard, limited
-from roofdsl.sets.native_calls import _in_limited_child
+from roofdsl.sets.native_calls import LONG, _in_limited_child
 from roofdsl.sol.answer import speed_of_light
 from tests.models.shipped import model
 
@@ -82,6 +83,28 @@ def count_for_ever() -> None:
     )
     while True:
         box.is_subset(part)
+
+
+@forks
+def test_a_result_that_takes_too_long_to_read_is_not_read_here() -> None:
+    """In this process, nothing would stop the library while it reads a text with nested floors."""
+    parent = os.getpid()
+
+    def slow(text: str) -> str:
+        assert os.getpid() != parent
+        return spin(60)
+
+    with limited("a test"), pytest.raises(TooHard):
+        _in_limited_child("a set", lambda: ["a" * (LONG + 1)], slow, 0.02)
+
+
+def test_a_sum_of_too_many_pieces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each interval lies within the one before, whose ends become a piece of their own."""
+    counts = [by_domain(isl.PwQPolynomial(f"[n] -> {{ n + {k} : {k} <= n < {20 - k} }}")) for k in range(5)]
+    assert total_of(counts).n_piece() == 5
+    monkeypatch.setattr(cardinality, "MOST_PIECES", 4)
+    with pytest.raises(TooHard, match="too many parts"):
+        total_of(counts)
 
 
 @pytest.mark.thorough
