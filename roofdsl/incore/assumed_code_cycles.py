@@ -9,7 +9,7 @@ from roofdsl.counts.work_record import StatementOperations
 from roofdsl.incore.chains import Chain
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.innermost_loops import Loop, Moved
-from roofdsl.incore.rates import LINE, Rates
+from roofdsl.incore.rates import LINE, Access, Rates
 from roofdsl.incore.result import NoInCore
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
@@ -114,15 +114,16 @@ class Timer:
         for m in loop.moved:
             size = bits // 8 if bits and m.stride == "unit" else m.element.array.type.bytes
             extra = self._crossing(m, size) if effects.lines and bits else 0.0
-            for stored in (False, True):
-                if not (m.stored if stored else m.loaded):
-                    continue
-                work = Work(Kind("", "", 0), (), "", bytes=size)
-                found_access = self.rates.store(work) if stored else self.rates.load(work)
-                busy = found_access.busy + extra * (found_access.split - found_access.busy)
-                mixed += found_access.mix + extra * (found_access.mix_split - found_access.mix)
-                loads, stores = (loads, stores + busy) if stored else (loads + busy, stores)
-                slots += stored
+            work = Work(Kind("", "", 0), (), "", bytes=size)
+            if m.loaded:
+                busy, mix = _occupied(self.rates.load(work), extra)
+                loads += busy
+                mixed += mix
+            if m.stored:
+                busy, mix = _occupied(self.rates.store(work), extra)
+                stores += busy
+                mixed += mix
+                slots += 1  # a store is an instruction of its own; a load is an operand of the arithmetic
         own = OWN_INSTRUCTIONS / UNROLLED if loop.loop is not None else 0.0
         core = max(_ports(done) + apart, (slots + own) / self.rates.dispatch)
         return core, max(loads, stores, mixed)
@@ -186,6 +187,14 @@ class Timer:
         for first in shifts:
             crossed += sum(at % per_line + lanes > per_line for at in range(first, first + per_line, lanes))
         return crossed / (len(shifts) * (per_line // lanes))
+
+
+def _occupied(access: Access, crossing: float) -> tuple[float, float]:
+    """The cycles that an access keeps its own units busy, and what loads and stores share, if this share of all crosses
+    into a second line.
+    """
+    busy = access.busy + crossing * (access.split - access.busy)
+    return busy, access.mix + crossing * (access.mix_split - access.mix)
 
 
 def _ports(done: Sequence[tuple[tuple[int, ...], float]]) -> float:

@@ -163,20 +163,22 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     masked = any(isinstance(o, Register) and o.mask for o in ops)
     if plain.startswith("pinsr") and memory:
         return Kind("shuffle", "f64", 128)
-    if general or plain.startswith(("pextr", "pinsr")):
-        return Kind("", "", 0) if plain.startswith("mov") and memory else Kind("move", "i64", 64)
+    if general or plain.startswith(("pextr", "pinsr")):  # between general registers and vectors
+        return NONE if plain.startswith("mov") and memory else Kind("move", "i64", 64)
     if _is_masked_move(plain):
         return Kind("", "f32" if plain in ("maskmovps", "pmaskmovd") else "f64", bits)
     if _MOVES.match(plain):
         if memory:
+            # A masked store leaves elements out as it writes; a masked load has to blend them with the register.
             return NONE if not masked or isinstance(ops[-1], Memory) else Kind("blend", "f64", bits)
+        # Between registers, `movsd` replaces one element and keeps the other: unlike whole copies, which only rename
+        # the register, that takes a port.
         if plain in ("movss", "movsd", "movsh"):
             return Kind("blend", "f64", 128)
         if "broadcast" not in plain:
             return NONE if not masked else Kind("blend", "f64", bits)
     if _LOGIC.match(plain):
-        same = len(ops) == 3 and ops[0] == ops[1] and "xor" in plain
-        return NONE if same else Kind("logic", "f64", bits)
+        return Kind("logic", "f64", bits)
     if "blend" in plain:
         return Kind("blend", "f64", bits)
     if _ACROSS.match(plain):
@@ -188,6 +190,7 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     if _COMPARES.match(plain):
         if isinstance(ops[-1], Register) and ops[-1].family[0] == "k":
             return Kind("compare", "f64", bits)
+        # Cores compare integers in the units that add them, in one cycle. Only 64-bit `>` takes 3 on Intel's.
         return Kind("compare", "i64", bits) if plain == "pcmpgtq" else Kind("add", "i32", bits)
     if _INTEGERS.match(plain):
         return Kind("add", _ELEMENTS.get(plain[-1], "i32"), bits)
@@ -236,8 +239,6 @@ def _general_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
         return Kind("mul", "i64", 64)
     if plain in ("div", "idiv"):
         return Kind("div", "i64", 64)
-    if plain in ("xor", "sub") and len(ops) == 2 and ops[0] == ops[1]:
-        return NONE
     if plain in _GENERAL_SHIFTS:
         return Kind("shift", "i64", 64)
     if _TWO_FLAGS.match(name):
@@ -265,8 +266,11 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
     size = bytes_moved(instruction, memory)
     last = ops[-1] is memory
     reads = _families(tuple(o for o in ops if o is not memory and o is not ops[-1])) + masks
-    if last and _leaves_memory(plain):
-        return Work(kind, reads, "", addresses, load=memory, bytes=size, general=not vector)
+    if last and (_leaves_memory(plain) or _is_long_product(plain, ops)):
+        return Work(
+            kind, reads + _implied(plain, ops), _written(instruction), addresses, load=memory, bytes=size,
+            general=not vector,
+        )  # fmt: skip
     if last:
         storing = vector or plain.startswith(_STORING)
         store_reads = _families(tuple(o for o in ops if o is not memory)) + masks
@@ -292,6 +296,18 @@ def _zeroes(plain: str, ops: tuple[Operand, ...]) -> bool:
     return len(ops) >= 2 and ops[0] == ops[1] and isinstance(ops[0], Register) and not ops[-1].mask  # type: ignore[union-attr]
 
 
+def _is_long_product(plain: str, ops: tuple[Operand, ...]) -> bool:
+    """Whether it is a product of rax and its only operand, which it keeps: `imul %rcx`, unlike `imul %rcx, %rdx`."""
+    return plain == "mul" or (plain == "imul" and len(ops) == 1)
+
+
+def _implied(plain: str, ops: tuple[Operand, ...]) -> tuple[str, ...]:
+    """Registers that are read though the text does not name them: a division divides all of rdx:rax."""
+    if _is_long_product(plain, ops):
+        return ("rax",)
+    return ("rax", "rdx") if plain in ("div", "idiv") else ()
+
+
 def _lanes(kind: Kind) -> int:
     return kind.bits // int(kind.type[1:])
 
@@ -304,12 +320,14 @@ def _leaves_memory(plain: str) -> bool:
 
 
 def _written(instruction: Instruction) -> str:
-    """The one register that counts as written: `flags` for comparisons, `rax` for mul and div; empty for none."""
+    """The one register that counts as written: `flags` for comparisons, `rax` for long products and quotients; empty
+    for none.
+    """
     plain, _ = split_name(instruction.name)
     last = instruction.operands[-1] if instruction.operands else None
     if plain in ("cmp", "test", "bt") or plain.lstrip("v").startswith(("ucomi", "comi", "ptest")):
         return "flags"
-    if plain in ("mul", "div", "idiv"):
+    if plain in ("div", "idiv") or _is_long_product(plain, instruction.operands):
         return "rax"
     return last.family if isinstance(last, Register) else ""
 
@@ -323,14 +341,17 @@ def _also_read(instruction: Instruction) -> tuple[str, ...]:
     if not isinstance(last, Register):
         return ()
     plain, _ = split_name(name)
-    if name.startswith(("set", "cmov", "adc", "sbb", "j")):
+    # A byte written by `set` is merged with the rest of its register, so the old value counts for it, too.
+    if name.startswith(("set", "cmov", "adc", "sbb")):
         return ("flags", last.family)
     masks = (last.mask,) if last.mask else ()
     if last.is_vector or last.family[0] == "k":
         old = bool(re.match(r"vfn?m(?:add|sub)|vperm[it]2|vpternlog|vpdp", name)) or last.merging
+        # Arithmetic of SSE has two operands, and overwrites the second.
         old = old or (not name.startswith(("v", "k")) and not name.startswith(("mov", "cvt", "sqrt", "pshuf")))
         return ((last.family,) if old else ()) + masks
-    two = plain in _IN_PLACE
-    if plain in ("div", "idiv", "mul"):
-        return (last.family, "rax", "rdx")
-    return (last.family,) if two and not (plain == "imul" and len(ops) == 3) else ()
+    implied = _implied(plain, ops)
+    if implied:
+        return (last.family, *implied)
+    in_place = plain in _IN_PLACE and not (plain == "imul" and len(ops) == 3)
+    return (last.family,) if in_place else ()

@@ -42,11 +42,14 @@ def advanced(values: Sequence[int | None], count: int, wide: bool = False) -> in
     if wide or len(known) < 3:
         return None
     steps = [(b - a) % _WRAP for a, b in pairwise(known)]
+    # The last two steps decide: the first one may still come from the code before the loop.
     if len(set(steps[-2:])) == 1:
         return (last + steps[-1] * count) % _WRAP
     second = {(b - a) % _WRAP for a, b in pairwise(steps)}
     if len(steps) < 3 or len(second) != 1:
         return None
+    # A value with steps that grow by g, as in row starts of a triangle: after s come s + g, s + 2*g, ..., which add up
+    # to count*s + g*count*(count + 1)/2.
     growth = second.pop()
     return (last + steps[-1] * count + growth * (count * (count + 1) // 2)) % _WRAP
 

@@ -115,7 +115,11 @@ def _find_loops(
 
 
 def _components(blocks: dict[int, Block], nodes: set[int], removed: frozenset[int]) -> list[list[int]]:
-    """Strongly connected components with a cycle, by Tarjan's algorithm without recursion."""
+    """Strongly connected components with a cycle, by Tarjan's algorithm without recursion.
+
+    Source: R. Tarjan, Depth-first search and linear graph algorithms, SIAM J. Comput. 1 (1972). Texts of thousands of
+    blocks would exceed Python's limit of recursion.
+    """
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -134,6 +138,7 @@ def _components(blocks: dict[int, Block], nodes: set[int], removed: frozenset[in
         on.add(root)
         while work:
             v, successors = work[-1]
+            # The iterator goes on where it stopped when a successor was entered; `else` when all have been visited.
             for w in successors:
                 if w not in index:
                     index[w] = low[w] = len(index)
@@ -147,11 +152,12 @@ def _components(blocks: dict[int, Block], nodes: set[int], removed: frozenset[in
                 work.pop()
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[v])
+                # v reaches nothing below itself on the stack: it is a component with all that is above.
                 if low[v] == index[v]:
                     component: list[int] = []
                     while not component or component[-1] != v:
                         component.append(stack.pop())
                         on.discard(component[-1])
-                    if len(component) > 1 or v in edges(v):
+                    if len(component) > 1 or v in edges(v):  # one block is a loop only if it jumps to itself
                         found.append(component)
     return found

@@ -7,6 +7,7 @@ the instructions for loops, addresses and spills.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from roofdsl.incore.assembly import REGISTERS, Immediate, Instruction, Memory, Operand, Register
@@ -148,6 +149,7 @@ def _binary(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Eff
     def run() -> None:
         b, a = source(), target()
         if a is None or b is None:
+            # x & 0 is 0 whatever x is: masks that clear a value make it known again.
             write(0 if name == "and" and 0 in (a, b) else None)
             state.flags = None
             return
@@ -199,10 +201,10 @@ def _shift(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effe
             write(None)
             state.flags = None
             return
-        n &= 63 if bits == 64 else 31
+        n &= 63 if bits == 64 else 31  # the manual: even for 8 and 16 bits, so that a shift by 16 of these leaves 0
         result = kind(v, n, bits) & mask
         write(result)
-        if n:
+        if n:  # a shift by 0 leaves the flags of the instruction before it
             state.flags = ("shift", result, result, bits)
 
     return run
@@ -242,6 +244,7 @@ def _bit_test(bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
     return run
 
 
+_EXTENDING_MOVE = re.compile(r"mov(?P<how>[zs])(?P<source>[bwl])(?P<target>[wlq])")
 _EXTENSIONS = {
     "cltq": ("rax", 32, 64), "cwtl": ("rax", 16, 32), "cbtw": ("rax", 8, 16),
 }  # fmt: skip
@@ -250,34 +253,23 @@ _EXTENSIONS = {
 def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
     """Conversions between widths, and instructions that depend on the flags."""
     registers = state.registers
-    if len(name) in (5, 6) and name[:4] in ("movz", "movs") and len(ops) == 2 and isinstance(ops[1], Register):
-        small, large = SUFFIXES.get(name[4], 0), SUFFIXES.get(name[-1], 0)
-        if small and large and not ops[1].is_vector and len(name) == 6:
-            read, write = state.reader(ops[0], small), state.writer(ops[1], large)
-            if name[3] == "z":
-                return _copy(read, write)
-
-            def extend() -> None:
-                v = read()
-                write(None if v is None else signed(v, small))
-
-            return extend
+    widths = _EXTENDING_MOVE.fullmatch(name)
+    if widths is not None and len(ops) == 2 and isinstance(ops[1], Register):
+        small, large = SUFFIXES[widths["source"]], SUFFIXES[widths["target"]]
+        read, write = state.reader(ops[0], small), state.writer(ops[1], large)
+        return _copy(read, write) if widths["how"] == "z" else _signed_copy(read, small, write)
     if name in _EXTENSIONS:
         family, small, large = _EXTENSIONS[name]
-        read = state.reader(REGISTERS["rax"], small)
-        write = state.writer(Register(family, large), large)
-
-        def widen() -> None:
-            v = read()
-            write(None if v is None else signed(v, small))
-
-        return widen
+        return _signed_copy(state.reader(REGISTERS["rax"], small), small, state.writer(Register(family, large), large))
     if name in ("cqto", "cltd"):
         bits = 64 if name == "cqto" else 32
 
         def sign() -> None:
+            # Before a signed division of rdx:rax, rdx repeats the sign of rax in all its bits.
             v = registers.get("rax")
-            registers["rdx"] = None if v is None else (MASKS[bits] if signed(v & MASKS[bits], bits) < 0 else 0)
+            negative = v is not None and signed(v & MASKS[bits], bits) < 0
+            filled = MASKS[bits] if negative else 0
+            registers["rdx"] = None if v is None else filled
 
         return sign
     if name.startswith("set") and len(ops) == 1:
@@ -294,11 +286,26 @@ def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
 
         def move() -> None:
             found = holds(condition, state.flags)
-            a, b = read(), keep()
-            write(a if found or a == b else None if found is None else b)
+            moved, kept = read(), keep()
+            # What is written is known without the condition if both values are the same. A 32-bit move that does not
+            # take place still clears the upper half of its register, so it writes, too.
+            if found is None:
+                write(moved if moved == kept else None)
+            else:
+                write(moved if found else kept)
 
         return move
     return None
+
+
+def _signed_copy(read: Read, bits: int, write: Write) -> Effect:
+    """Writes a number of `bits` bits with its sign to a wider place."""
+
+    def run() -> None:
+        v = read()
+        write(None if v is None else signed(v, bits))
+
+    return run
 
 
 def _conditional_move(ending: str, target: Operand) -> tuple[str, int]:

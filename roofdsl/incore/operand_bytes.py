@@ -35,9 +35,9 @@ def bytes_moved(instruction: Instruction, memory: Memory) -> int:
     plain = name.removeprefix("v")
     registers = [o for o in ops if isinstance(o, Register)]
     bits = max((r.bits for r in registers), default=64)
-    found = re.search(FLOAT, plain)
+    found = re.search(FLOAT, plain) if plain not in _PACKED_INTEGERS else None
     if memory.broadcast or plain.startswith(("broadcasts", "pbroadcast")):
-        return 8 if plain.endswith(("d", "q")) and not plain.endswith("pbroadcastd") else 4
+        return _broadcast_bytes(plain)
     if plain.startswith("cvt"):
         return _converted_bytes(plain, bits, instruction.operands[-1] is memory)
     if plain.startswith(("ucomi", "comi")) or (found is not None and found[1] == "s"):
@@ -46,11 +46,36 @@ def bytes_moved(instruction: Instruction, memory: Memory) -> int:
         r.is_vector for r in registers
     ):
         return 8
+    if re.fullmatch(r"ps(?:ll|rl|ra)[wdq]", plain) and ops[0] is memory:
+        return 16  # one count for all elements, in an xmm register or its place in memory, however wide the data
     if plain in ("movd", "movss", "insertps"):
         return 4
     if plain in ("movw", "pinsrw", "pextrw") and any(r.is_vector for r in registers):
         return 2
     return _packed_bytes(plain, name, bits)
+
+
+_PACKED_INTEGERS = frozenset(("pabsd", "pmaxsd", "pminsd", "pdpbusd", "pdpwssd"))
+"""Vectors of signed 32-bit integers, whose names end like those of scalar doubles (`addsd`)."""
+
+
+def _broadcast_bytes(plain: str) -> int:
+    """The bytes of the one element that an instruction repeats: `vaddps (%rdx){1to16}` loads 4."""
+    conversion = _CONVERSION.fullmatch(plain)
+    if conversion is not None:
+        return _ELEMENTS[_element(conversion["source"])]
+    if plain.startswith("shuf") and "x2" in plain:
+        return 8  # `vshuff64x2`; `vshuff32x4` moves parts of 4-byte elements
+    for ending, size in _BROADCAST_ENDINGS:
+        if plain.endswith(ending):
+            return size
+    return 4
+
+
+# `vaddpd` is on doubles, `vpaddd` on 32-bit integers. AVX-512 repeats no single bytes as operands of arithmetic.
+_BROADCAST_ENDINGS = (
+    ("pbroadcastb", 1), ("broadcastsd", 8), ("pd", 8), ("ph", 2), ("q", 8), ("w", 2),
+)  # fmt: skip
 
 
 _CONVERSION = re.compile(
@@ -93,7 +118,7 @@ def _packed_bytes(plain: str, name: str, bits: int) -> int:
     narrowed = re.fullmatch(r"pmovu?s?([qdw])([bwd])", plain)
     if narrowed is not None:
         return bits // 8 * _WIDTHS[narrowed[2]] // _WIDTHS[narrowed[1]]
-    across = re.match(r"(?:extract|insert)[fi](\d+)", plain)
+    across = re.match(r"(?:extract|insert|broadcast)[fi](\d+)", plain)
     if across is not None:
         lanes = re.search(r"x(\d)$", plain)
         return int(across[1]) * int(lanes[1]) // 8 if lanes else int(across[1]) // 8

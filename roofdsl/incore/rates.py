@@ -93,6 +93,9 @@ class Access(Record):
     integers: float = 0.0
 
 
+NO_ACCESS = Access(0.0, 0.0, 0.0, 0.0, 0.0)
+"""The load of an instruction that loads nothing, or its store."""
+
 _FREE = Cost(0.0, (), 0.0)
 
 
@@ -242,6 +245,8 @@ class Rates:
             found = self._access([general], work.bytes)
             return replace(found, busy=0.0, split=0.0, every=found.busy, every_split=found.split, integers=integers)
         found = self._access(own or vectors, work.bytes)
+        # An access that crosses into a second line is two accesses for what all share, by the same ratio as for its own
+        # units.
         part = self.every_store if cls == "store" else self.every_load
         return replace(found, every=part, every_split=part * found.split / found.busy, integers=integers)
 

@@ -280,14 +280,16 @@ def holds(condition: str, flags: Flags | None) -> bool | None:
         found = holds(_OPPOSITE[condition], flags)
         return None if found is None else not found
     carry, zero, sign, overflow = _flag_values(flags)
-    if flags[0] in ("carry", "product") and condition not in ("b", "o" if flags[0] == "product" else "b"):
+    # Bit tests define the carry alone, products carry and overflow; the other flags have no known values.
+    defined = {"carry": ("b",), "product": ("b", "o")}.get(flags[0])
+    if defined is not None and condition not in defined:
         return None
     match condition:
         case "e":
             return zero
         case "b":
             return carry
-        case "be":
+        case "be":  # known even after `dec`, whose carry is unknown, if the result is 0
             return True if zero else carry
         case "s":
             return sign

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from roofdsl.incore.classes import Work
-from roofdsl.incore.rates import ALL_UNITS, DIVIDER, INTEGERS, LINE, Rates
+from roofdsl.incore.rates import ALL_UNITS, DIVIDER, INTEGERS, LINE, NO_ACCESS, Rates
 from roofdsl.lang.record import Record
 
 AHEAD = 24.0
@@ -154,26 +154,27 @@ class Clock:
         """The costs of an instruction, looked up once."""
         rates, number = self.rates, self.numbers
         cost = rates.cost(work.kind)
-        load = rates.load(work) if work.load is not None else None
-        store = rates.store(work) if work.store is not None else None
-        mix = (load.mix if load else 0.0) + (store.mix if store else 0.0) + cost.mix
+        load = rates.load(work) if work.load is not None else NO_ACCESS
+        store = rates.store(work) if work.store is not None else NO_ACCESS
         slots = 0.0 if work.fused else cost.slots
+        # With an address of two registers, some cores dispatch the load and the arithmetic one by one (Intel calls this
+        # un-lamination); otherwise the two take one slot.
         if work.indexed:
             slots += rates.indexed - 1
+        # An instruction that would have no port left beside 512-bit ones keeps its own: it has to run somewhere.
         open_ports = tuple(p for p in cost.ports if p in rates.wide or p >= DIVIDER) or cost.ports
-        split = (load.mix_split if load else 0.0) + (store.mix_split if store else 0.0) + cost.mix
+        # Makers are numbered from 1: 0 says that no other instruction has the result early.
+        maker = self.bypassed.setdefault(work.kind.cls, len(self.bypassed) + 1) if cost.bypass else 0
         return Step(
             tuple(number[r] for r in work.reads), tuple(number[r] for r in work.address_reads),
-            number.get(work.writes, -1), load is not None, store is not None, work.bytes,
+            number.get(work.writes, -1), work.load is not None, work.store is not None, work.bytes,
             cost.latency, cost.ports, cost.busy, slots, round(slots),
-            load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
-            store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
+            load.busy, load.split, load.latency, store.busy, store.split,
+            load.mix + store.mix + cost.mix, load.mix_split + store.mix_split + cost.mix, open_ports,
             bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v", _takes_general(work),
-            load.apart if load else 0.0, store.apart if store else 0.0, cost.also, cost.also_busy,
-            (load.every if load else 0.0) + (store.every if store else 0.0),
-            (load.every_split if load else 0.0) + (store.every_split if store else 0.0), _is_on_stack(work),
-            cost.bypass, self.bypassed.setdefault(work.kind.cls, len(self.bypassed) + 1) if cost.bypass else 0,
-            store.waits if store else 0.0, (load.integers if load else 0.0) + (store.integers if store else 0.0),
+            load.apart, store.apart, cost.also, cost.also_busy,
+            load.every + store.every, load.every_split + store.every_split, _is_on_stack(work),
+            cost.bypass, maker, store.waits, load.integers + store.integers,
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:

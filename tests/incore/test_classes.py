@@ -52,6 +52,27 @@ def test_what_moves_between_elements(line: str, kind: Kind) -> None:
     assert work(line).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("line", "reads", "writes"),
+    [
+        ("imulq %rcx", {"rcx", "rax"}, "rax"),  # as gcc multiplies to divide a long by a constant
+        ("mulq %rcx", {"rcx", "rax"}, "rax"),
+        ("divq %rcx", {"rcx", "rax", "rdx"}, "rax"),
+        ("imulq (%rdi)", {"rax"}, "rax"),
+        ("divq (%rdi)", {"rax", "rdx"}, "rax"),
+        ("imulq %rcx, %rbx", {"rcx", "rbx"}, "rbx"),
+        ("imulq $3, %rcx, %rbx", {"rcx"}, "rbx"),
+        ("cmpl $0, (%rdi,%rax,4)", set(), "flags"),
+        ("cmpl %ecx, (%rdi)", {"rcx"}, "flags"),
+        ("pushq (%rdi)", set(), ""),
+    ],
+)
+def test_registers_that_the_text_does_not_name(line: str, reads: set[str], writes: str) -> None:
+    found = work(line)
+    assert (set(found.reads), found.writes) == (reads, writes)
+    assert (found.load is not None) == ("(" in line) and found.store is None
+
+
 def test_masked_moves_of_avx() -> None:
     stored = work("vmaskmovps %ymm0, %ymm1, (%rdi,%rax,4)")
     assert stored.masked and stored.store is not None and stored.load is None and stored.bytes == 32

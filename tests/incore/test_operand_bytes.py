@@ -69,6 +69,32 @@ vucomiss (%rdx), %xmm0
 movzwl (%rdx), %eax
 movb %al, (%rdx)
 addq %rax, (%rdx)
+vpmaxsd (%rdx), %zmm0, %zmm1
+vpminsd (%rdx), %ymm0, %ymm1
+vpabsd (%rdx), %zmm0
+vpdpbusd (%rdx), %zmm0, %zmm1
+vpmaxsd (%rdx){1to16}, %zmm0, %zmm1
+vpaddd (%rdx){1to16}, %zmm0, %zmm1
+vpaddq (%rdx){1to8}, %zmm0, %zmm1
+vaddpd (%rdx){1to8}, %zmm0, %zmm1
+vaddps (%rdx){1to16}, %zmm0, %zmm1
+vaddph (%rdx){1to32}, %zmm0, %zmm1
+vcvtdq2pd (%rdx){1to8}, %zmm0
+vcvtps2pd (%rdx){1to8}, %zmm0
+vcvtpd2ps (%rdx){1to8}, %ymm0
+vcvtpd2psy (%rdx){1to4}, %xmm1
+vpternlogd $1, (%rdx){1to16}, %zmm0, %zmm1
+vpcmpeqd (%rdx){1to16}, %zmm0, %k1
+vshuff64x2 $1, (%rdx){1to8}, %zmm0, %zmm1
+vpbroadcastb (%rdx), %zmm0
+vpbroadcastw (%rdx), %zmm0
+vpbroadcastd (%rdx), %zmm0
+vbroadcastsd (%rdx), %zmm0
+vbroadcastf128 (%rdx), %ymm0
+vbroadcastf64x4 (%rdx), %zmm0
+vpslld (%rdx), %ymm0, %ymm1
+vpslld $3, (%rdx), %zmm1
+vpsllvd (%rdx), %ymm0, %ymm1
 """
 _BYTES = {"BYTE": 1, "WORD": 2, "DWORD": 4, "QWORD": 8, "XMMWORD": 16, "YMMWORD": 32, "ZMMWORD": 64}
 
@@ -83,9 +109,9 @@ def test_as_the_disassembler_says(tmp_path: Path) -> None:
     listed = subprocess.run(
         ["objdump", "-d", "-M", "intel", "all.o"], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout
-    expected = [_BYTES[word] for word in re.findall(r"\b([A-Z]+) PTR", listed)]
+    expected = [_BYTES[word] for word in re.findall(r"\b([A-Z]+) (?:PTR|BCST)", listed)]
     instructions = read("".join(f"\t{line}\n" for line in LINES.split("\n"))).instructions
-    assert len(expected) == len(instructions) == 50
+    assert len(expected) == len(instructions) == 76
     for instruction, size in zip(instructions, expected, strict=True):
         (memory,) = (o for o in instruction.operands if isinstance(o, Memory))
         assert bytes_moved(instruction, memory) == size, instruction.name
