@@ -30,10 +30,11 @@ def echelon(rows: Sequence[Sequence[Fraction | int]]) -> Space:
         pivot = next((r for r in left if r[column]), None)
         if pivot is None:
             continue
-        left = [r for r in left if r is not pivot]
         head = pivot[column]
         unit = [x / head for x in pivot]
-        left, done = ([_without(r, unit, column) for r in each] for each in (left, done))
+        left = [_without(r, unit, column) for r in left if r is not pivot]
+        # The rows above lose the column, too: only then does a space have one form, by which spaces are compared.
+        done = [_without(r, unit, column) for r in done]
         done.append(unit)
     return tuple(tuple(r) for r in done)
 

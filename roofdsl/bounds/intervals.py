@@ -44,6 +44,7 @@ def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | 
         return None
     place, *reads = (next(r for r in statement.reads if r.text == s.text) for s in (*running, *operands))
     executions = piece.executions.set_tuple_name(statement.name)
+    # The text of a product may have its operands in either order.
     if not any(_between(executions, statement, left, right) for left, right in (reads, reads[::-1])):
         return None
     inside = isl.UnionSet.from_set(executions)

@@ -80,6 +80,8 @@ def allowed(piece: Piece) -> Allowed | None:
     null_spaces = sorted({s.lost for s in piece.slots})
     found = exponents(null_spaces, len(piece.loops)) if null_spaces else []
     best: Allowed | None = None
+    # All points have the same sum of exponents, and so the same power of X. They differ in the constant, for which the
+    # mean of several points may be better than each of them.
     for point in averages(found):
         shares = []
         for slot in piece.slots:

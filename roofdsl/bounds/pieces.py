@@ -282,6 +282,8 @@ def _paired(
     shared: the pairs of classes with common objects.
     """
     left = list(moved)
+    # (0, g) is class g of the first piece, (1, h) class h of the second. Classes with common objects become one, by
+    # union and find.
     names: dict[tuple[int, int], tuple[int, int]] = {}
 
     def root(key: tuple[int, int]) -> tuple[int, int]:
@@ -306,6 +308,8 @@ def _paired(
 
         other = next((s for s in fits if same(s)), None) or fits[0]
         left.remove(other)
+        # One object may be a point of both projections, if these are of one class at different coordinates: x objects
+        # then allow 2 x points.
         factor = 1
         if not same(other) and root((0, slot.group)) == root((1, other.group)):
             factor = 2

@@ -95,7 +95,7 @@ def staggered(flow: Flow, size: Any) -> Staggered | None:
 def _grid(vertex: Statement, edges: tuple[Statement, Statement]) -> _Links | None:
     """The links of the three statements if they form a grid; other reads only add to what is needed."""
     found = _links((vertex, *edges))
-    itself: Point = (1, 0, 0)
+    itself: Point = (1, 0, 0)  # one step of time before, at the same place of the plane
     kept = {(s.name, s.name, itself) for s in (vertex, *edges)}
     if not kept <= found.keys():
         return None
@@ -103,13 +103,18 @@ def _grid(vertex: Statement, edges: tuple[Statement, Statement]) -> _Links | Non
     for edge in edges:
         to_edge = {d for reader, maker, d in found if (reader, maker) == (vertex.name, edge.name)}
         to_end = {d for reader, maker, d in found if (reader, maker) == (edge.name, vertex.name)}
-        if len(to_edge) != 2 or {(1 - t, -i, -j) for t, i, j in to_end} != to_edge or len({d[0] for d in to_edge}) != 1:
+        # From a vertex to one of its edges, and from there back to this end, it is one step of time and none in the
+        # plane. So the distances of the edge's two ends are what is left of this step.
+        back = {(1 - t, -i, -j) for t, i, j in to_end}
+        at_once = len({t for t, _, _ in to_edge}) == 1
+        if len(to_edge) != 2 or back != to_edge or not at_once:
             return None
+        # From the edge on one side of a vertex to that on the other, it is one step of the grid.
         (_, i, j), (_, k, m) = sorted(to_edge)
         sides.append((k - i, m - j))
         kept |= {(vertex.name, edge.name, d) for d in to_edge} | {(edge.name, vertex.name, d) for d in to_end}
     if sides[0][0] * sides[1][1] == sides[0][1] * sides[1][0]:
-        return None
+        return None  # both kinds of edges run in one direction: lines, and not the grid of a plane
     return {key: found[key] for key in kept}
 
 

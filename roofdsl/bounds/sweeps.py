@@ -98,13 +98,16 @@ def _paths(
                 continue
             if to in by_name:
                 paths.append(((*names, to), longer))
-            ends = longer.intersect_range(whole[to]).domain() if to in whole else None
-            if ends is not None and not ends.is_empty():
-                before = isl.UnionSet("{ }") if to in by_name else isl.UnionSet.from_set(whole[to])
+            if to not in whole:
+                continue
+            ends = longer.intersect_range(whole[to]).domain()
+            if not ends.is_empty():
+                # Inputs have been loaded before the moment; what a statement makes need not have been.
+                loaded = isl.UnionSet("{ }") if to in by_name else isl.UnionSet.from_set(whole[to])
                 values = isl.UnionSet.from_set(whole[to])
                 for name in names[1:]:
                     values = values.union(isl.UnionSet.from_set(by_name[name].domain))
-                yield Moments("sweep" if outer else "whole", last.name, (to,), rounds, (ends,), values, before)
+                yield Moments("sweep" if outer else "whole", last.name, (to,), rounds, (ends,), values, loaded)
 
 
 def _same_round(relation: Any) -> Any:

@@ -88,21 +88,22 @@ def _planned(bound: Bound) -> Tiling:
         raise NoTiling("tiles are derived only where the partition argument applies")
     loops = perfect_nest(bound.plain)
     allowed = bound.partition.parts[0]
-    core = [
-        loop.var for k, loop in enumerate(loops) if any(s.lost != () and _loses(s.lost, k) for s in allowed.piece.slots)
-    ]
     slots = allowed.piece.slots
+    core = [loop.var for k, loop in enumerate(loops) if any(s.lost != () and _loses(s.lost, k) for s in slots)]
+    # A[i, k] is the same for all j: each operand of a product loses the direction of one loop, and each loop is lost by
+    # one operand.
     units = {v: echelon([[int(v == loop.var) for loop in loops]]) for v in core}
     if len(core) != 3 or len(slots) != 3 or sorted(s.lost for s in slots) != sorted(units.values()):
         raise NoTiling(NO_PRODUCT)
     held = next((s for s in slots if s.running), None)
     if held is None:
         raise NoTiling("no operand is a running value that a tile could keep")
+    # The held operand, C[i, j], stays the same along k: that loop streams the others past it.
     stream = next(v for v in core if units[v] == held.lost)
     rows, columns = [v for v in core if v != stream]
     outer = tuple(loop.var for loop in loops if loop.var not in core)
     size = bound.size
-    shape = (sympy.sqrt(4 * size + 5) - 3) / 2
+    shape = (sympy.sqrt(4 * size + 5) - 3) / 2  # the b with (b + 2) (b + 1) = S + 1
     flow = bound.flow
     assert flow is not None
     executions = flow.statements[0].domain

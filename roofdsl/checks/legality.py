@@ -85,6 +85,7 @@ def _pairs(placed: tuple[PlacedStatement, ...], members: list[int], among: Conta
     for together in by_array.values():
         for a, first, kind_a in together.values():
             for b, second, kind_b in together.values():
+                # Two reads never conflict. Two updates of one kind, as by `+=`, are marked: a sum has no order.
                 if (first.is_write or second.is_write) and not _in_different_planes(first, second):
                     both = first.is_write and second.is_write
                     yield _Pair(a, b, first, second, both and kind_a != "" and kind_a == kind_b)

@@ -127,6 +127,7 @@ def _help(subscript: IntExpr, extent: IntExpr, placed: PlacedStatement, below: b
     condition = Compare(">=", subscript, Const(0)) if below else Compare("<", subscript, extent)
     if not inside:
         return f"write `assume {condition}`"
+    # `for j in range(n)` with x[i + j] and i known outside: j may start at -i, or stop at the extent minus i.
     innermost = max(inside, key=lambda v: placed.loops.index(loops[v]))
     if form.coefficients().get(innermost) == 1 and innermost not in form.hidden():
         rest = affine(sub(subscript, Sym(innermost))).expression()

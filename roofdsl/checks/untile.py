@@ -34,15 +34,18 @@ def _without_tiles(kernel: Kernel) -> Kernel:
         nest.append(inner)
     loops = list(nest)
     tiles: list[tuple[str, IntExpr]] = []
+    # `for ii in range(0, n, b)` around `for i in range(ii, ii + b)` becomes `for i in range(0, n)`, in the place of the
+    # inner loop, if nothing else uses ii.
     for over in nest:
-        inside = next((x for x in loops if x.start == Sym(over.var) and x is not over), None)
+        inside = next((loop for loop in loops if loop.start == Sym(over.var) and loop is not over), None)
         if inside is None or over.step == Const(1) or not _covers(kernel, over, inside):
             continue
-        others = [x for x in loops if x is not over and x is not inside]
-        if any(over.var in (x.start.symbols() | x.stop.symbols()) for x in others) or _used(nest[-1].body, over.var):
+        others = [loop for loop in loops if loop is not over and loop is not inside]
+        needed = any(over.var in (loop.start.symbols() | loop.stop.symbols()) for loop in others)
+        if needed or _used(nest[-1].body, over.var):
             continue
         whole = replace(inside, start=over.start, stop=over.stop)
-        loops = [whole if x is inside else x for x in loops if x is not over]
+        loops = [whole if loop is inside else loop for loop in loops if loop is not over]
         tiles.append((inside.var, over.step))
     if not tiles:
         return kernel
@@ -53,7 +56,7 @@ def _without_tiles(kernel: Kernel) -> Kernel:
     if not _legal(plain, tiles):
         return kernel
     names = {name for _, size in tiles for name in size.symbols()}
-    used = frozenset().union(*(x.start.symbols() | x.stop.symbols() for x in loops))
+    used = frozenset().union(*(loop.start.symbols() | loop.stop.symbols() for loop in loops))
     freed = names - used  # assumptions about tile sizes alone say nothing about the remaining loops
     return replace(plain, assumptions=tuple(a for a in kernel.assumptions if not a.symbols() & freed))
 

@@ -184,6 +184,8 @@ def _touched(kernel: Kernel) -> list[str]:
 def _traffics(forms: Forms, numbers: _Numbers | None, convention: Traffic, cache: int | None) -> Traffics:
     counted = None if numbers is None else numbers.traffic[convention, cache]
     at, failure = (None, counted) if isinstance(counted, str) else (counted, "")
+    bytes_at = (None, None, None) if at is None else (at.loads_bytes, at.stores_bytes, at.bytes)
+    loads, stores, total = (None if v is None else Fraction(v) for v in bytes_at)
 
     def form() -> Bytes | TermBytes:
         return forms.closed.compulsory(convention) if cache is None else forms.at_cache(cache, convention)
@@ -192,21 +194,13 @@ def _traffics(forms: Forms, numbers: _Numbers | None, convention: Traffic, cache
         found = form()
     except NoClosedForm as error:
         note = str(error) + (f"; {failure}" if failure else "")
-        if convention == "once":
-            return Traffics(None, None, Quantity(None, None if at is None else Fraction(at.bytes), note))
-        loads, stores, total = (None, None, None) if at is None else (at.loads_bytes, at.stores_bytes, at.bytes)
-        return Traffics(*(Quantity(None, None if v is None else Fraction(v), note) for v in (loads, stores, total)))
-
-    def exact(part: Cases | Terms, value: int | None) -> Quantity:
-        return _of_form(part, None if value is None else Fraction(value), failure)
-
+        if convention == "once":  # counts an access of either kind, so there is no division into loads and stores
+            return Traffics(None, None, Quantity(None, total, note))
+        return Traffics(*(Quantity(None, v, note) for v in (loads, stores, total)))
+    of_total = _of_form(found.total, total, failure)
     if found.loads is None or found.stores is None:
-        return Traffics(None, None, exact(found.total, at.bytes if at else None))
-    return Traffics(
-        exact(found.loads, at.loads_bytes if at else None),
-        exact(found.stores, at.stores_bytes if at else None),
-        exact(found.total, at.bytes if at else None),
-    )
+        return Traffics(None, None, of_total)
+    return Traffics(_of_form(found.loads, loads, failure), _of_form(found.stores, stores, failure), of_total)
 
 
 def _of_form(form: Cases | Terms, value: Fraction | None = None, note: str = "") -> Quantity:
@@ -299,6 +293,8 @@ def _plateau(
         known = value.names() <= given.keys() and not any(_fails(fact, given) for fact in needs)
         return Quantity(form, form.evaluate(given) if known else None)
 
+    # I has to be a ratio of like with like. W is reduced to its leading terms if the plateau's bytes are leading terms,
+    # and to its form in the plateau's residue class if they are exact.
     top = work
     if not r.exact and work.form is not None and work.form.cases:
         lead = leading_of(work.form, order, given, r.where)
@@ -307,6 +303,7 @@ def _plateau(
         whole_top = value_of(work.form, order, given, r.where)
         top = work if whole_top is None else replace(told(whole_top, remainders), value=work.value)
     moved = told(r.bytes)
+    # On the last plateau Q is the compulsory traffic, counted exactly even at sizes for which the form does not hold.
     if compulsory is not None:
         moved = replace(moved, value=compulsory)
     note = "terms of lower order change along the plateau"

@@ -126,11 +126,14 @@ class Plateaus:
             blurred = any(r.blurred for r in each.values()) or any(map(self._hides, members))
             apart = None if everywhere else members
             whole = None if blurred else self._form(each, apart)
+            # Only on the last plateau, where everything hits, does a form hold for all larger caches. One with floors
+            # beside a condition on remainders would say the same twice.
             single = whole.single if row.hits is None and whole is not None else None
-            single = None if single is not None and where is not None and floors_of(single) else single
+            if single is not None and where is not None and floors_of(single):
+                single = None
             lower = [r.lower_until for r in each.values() if r.lower_until is not None]
-            ends = [*lower, *([row.until] if row.until is not None else [])]
-            ends += [rows[members[0]][k + 1].start] if k + 1 < count else []
+            following = rows[members[0]][k + 1].start if k + 1 < count else None
+            ends = [end for end in (*lower, row.until, following) if end is not None]
             end = min(ends, key=self.order.key, default=None)
             if whole is not None and lower:
                 below = Compared(Quasi.symbol(CACHE), "<", min(lower, key=self.order.key))

@@ -115,7 +115,6 @@ def derive_program(
         ProgramPart(label, d.kernel, times, work, moved)
         for (label, times, d), work, moved in zip(groups, whole, each, strict=True)
     )
-    works = [(times, d.work) for _, times, d in groups]
     return ProgramDerivation(
         name,
         names,
@@ -125,15 +124,7 @@ def derive_program(
         cache_bytes,
         line_bytes,
         _added([times for _, times, _ in groups]),
-        Work(
-            _added(whole),
-            _by_name([(n, w.by_class) for n, w in works], OPERATION_CLASSES),
-            _by_name([(n, w.by_function) for n, w in works], SPECIAL_FUNCTIONS),
-            _by_name([(n, w.by_type) for n, w in works]),
-            _sum([(n, w.fused_pairs) for n, w in works]),
-            _sum([(n, w.cmp) for n, w in works]),
-            _sum([(n, w.casts) for n, w in works]),
-        ),
+        _work_of([(times, d.work) for _, times, d in groups], _added(whole)),
         _traffics([(times, d.compulsory) for _, times, d in groups]),
         _traffics([(times, d.at_cache) for _, times, d in groups]),
         _sum([(times, d.once) for _, times, d in groups]),
@@ -272,14 +263,16 @@ def _in(d: Derivation, meaning: _Meaning) -> Derivation:
 
 
 def _substituted(q: Quantity, meaning: _Meaning) -> Quantity:
+    """A quantity in the program's parameters; without a form if the arguments leave it none."""
     if q.terms is not None:
         return Quantity(
             None, q.value, "a kernel's form is a sum of conditional terms, which cannot be added over launches"
         )
     if q.form is None:
         return q
-    names = {n for c in q.form.cases for n in c.value.names()}
-    names |= {n for c in q.form.cases for a in c.alternatives for v, _ in a for n in v.names()}
+    values = [c.value for c in q.form.cases]
+    values += [v for c in q.form.cases for alternative in c.alternatives for v, _ in alternative]
+    names = frozenset[str]().union(*(v.names() for v in values))
     lost = sorted(n for n in names if meaning.polynomials.get(n, Quasi.symbol(n)) is None)
     if lost:
         return Quantity(None, q.value, f"its argument for `{lost[0]}` divides by a parameter, which needs a number")
@@ -290,18 +283,24 @@ def _substituted(q: Quantity, meaning: _Meaning) -> Quantity:
         if isinstance(here, (Compared, Remainders)) and decided(here) is False:
             return Quantity(None, q.value, f"the form assumes `{fact_text(fact)}`, which its arguments violate")
         assumes += [] if decided(here) else [here]
-    cases = []
-    for case in q.form.cases:
+    return Quantity(Cases(_cases_left(q.form.cases, known), tuple(dict.fromkeys(assumes))), q.value)
+
+
+def _cases_left(cases: Sequence[Case], known: Mapping[str, Quasi]) -> tuple[Case, ...]:
+    """The cases that can occur with these arguments: of "2*n if n < 8, n if n >= 8" at n = 16, only the second."""
+    found = []
+    for case in cases:
         alternatives = [_decided(a, known) for a in case.alternatives]
         if alternatives and all(a is None for a in alternatives):
             continue
         always = not alternatives or any(a == () for a in alternatives)
         left = () if always else tuple(a for a in alternatives if a is not None)
-        cases.append(Case(left, case.value.substitute(known)))
+        found.append(Case(left, case.value.substitute(known)))
         if always:
             break
-    kept = tuple(c for c in cases if c.value or len(cases) > 1)
-    return Quantity(Cases(kept, tuple(dict.fromkeys(assumes))), q.value)
+    # Where no case holds, a form is 0. So a single case of 0 is not needed, but one of several may come before a case
+    # with a weaker condition, which would hold in its place.
+    return tuple(c for c in found if c.value or len(found) > 1)
 
 
 def _decided(constraints: Sequence[Constraint], known: Mapping[str, Quasi]) -> tuple[Constraint, ...] | None:
@@ -333,6 +332,8 @@ def _added(parts: Sequence[Quantity]) -> Quantity:
     if missing is not None:
         return Quantity(None, value, missing.note)
     assumes = tuple(dict.fromkeys(fact for q in parts for fact in q.assumes))
+    # Forms without cases are added first, and equal forms with cases once with a factor: each further form multiplies
+    # the number of cases.
     plain, several = Quasi.constant(0), dict[Cases, int]()
     for q in parts:
         assert q.form is not None
@@ -343,6 +344,7 @@ def _added(parts: Sequence[Quantity]) -> Quantity:
             several[form] = several.get(form, 0) + 1
     cases = [Case((), plain)]
     for form, times in several.items():
+        # The first case that holds counts, so the last one, without a condition, says "otherwise 0".
         each = [Case(c.alternatives, c.value * times) for c in form.cases] + [Case((), Quasi.constant(0))]
         cases = [Case(_both(a.alternatives, b.alternatives), a.value + b.value) for a in cases for b in each]
         if len(cases) > MOST_CASES:
@@ -368,6 +370,19 @@ def _traffics(parts: Sequence[tuple[Quantity, Traffics]]) -> Traffics:
     if len(loads) < len(parts):  # `once` does not distinguish them
         return Traffics(None, None, moved)
     return Traffics(_sum(loads), _sum(stores), moved)
+
+
+def _work_of(works: Sequence[tuple[Quantity, Work]], total: Quantity) -> Work:
+    """The work of all launches, from the (number, work of one) of each kind."""
+    return Work(
+        total,
+        _by_name([(n, w.by_class) for n, w in works], OPERATION_CLASSES),
+        _by_name([(n, w.by_function) for n, w in works], SPECIAL_FUNCTIONS),
+        _by_name([(n, w.by_type) for n, w in works]),
+        _sum([(n, w.fused_pairs) for n, w in works]),
+        _sum([(n, w.cmp) for n, w in works]),
+        _sum([(n, w.casts) for n, w in works]),
+    )
 
 
 def _by_name(

@@ -22,14 +22,24 @@ def condition_of(members: Sequence[Class], possible: Sequence[Class] | None, siz
     names = [(r.name, r.period) for r in members[0]]
     chosen = {tuple(r.rest for r in c) for c in members}
     every = {tuple(r.rest for r in c) for c in possible}
-    sides = [sorted({rests[k] for rests in chosen}) for k in range(len(names))]
-    if every & set(product(*sides)) == chosen:
-        open_ = [sorted({rests[k] for rests in every}) for k in range(len(names))]
-        parts = [_of_one(n, p, side, all_, sizes) for (n, p), side, all_ in zip(names, sides, open_, strict=True)]
+    # If the members are all that agree with one condition on each parameter, as in "n odd and m a multiple of 3", these
+    # conditions say the same in fewer words than a list of the members.
+    chosen_of = [sorted({rests[k] for rests in chosen}) for k in range(len(names))]
+    if every & set(product(*chosen_of)) == chosen:
+        possible_of = [sorted({rests[k] for rests in every}) for k in range(len(names))]
+        # Parameters of which the members take every possible remainder say nothing. At least one does say something:
+        # otherwise, the members would be all classes.
+        parts = [
+            _of_one(name, period, rests, possible_rests, sizes)
+            for (name, period), rests, possible_rests in zip(names, chosen_of, possible_of, strict=True)
+        ]
         kept = [part for part in parts if part is not None]
         return kept[0] if len(kept) == 1 else And(tuple(kept))
-    pairs = [zip(names, rests, strict=True) for rests in sorted(chosen)]
-    return Or(tuple(And(tuple(_is(n, p, r, sizes) for (n, p), r in pair)) for pair in pairs))
+
+    def is_member(rests: Sequence[int]) -> Condition:
+        return And(tuple(_is(name, period, r, sizes) for (name, period), r in zip(names, rests, strict=True)))
+
+    return Or(tuple(is_member(rests) for rests in sorted(chosen)))
 
 
 def _of_one(
@@ -43,7 +53,7 @@ def _of_one(
         outside = sorted({r % least for r in possible if r not in rests})
         if set(inside) & set(outside):
             continue
-        if not outside and len(possible) > 1:
+        if not outside:
             return None
         if len(inside) == 1:
             return _is(name, least, inside[0], sizes)

@@ -19,6 +19,10 @@ def work_quantities(closed: ClosedForms, given: Mapping[str, int], at: WorkAt | 
     def sum_of(weight: Callable[[Any], int], value: int | None) -> Quantity:
         return quantity(lambda: closed.weighted([weight(s) for s in operations]), given, value)
 
+    def both(weight: Callable[[Any], int]) -> Quantity:
+        # one statement and the whole kernel have the same fields, so the same sum gives the form and the value
+        return sum_of(weight, None if at is None else weight(at))
+
     def of_class(name: str) -> Callable[[Any], int]:
         return lambda s: sum(n for (_, c), n in s.operations.items() if c == name)
 
@@ -31,14 +35,12 @@ def work_quantities(closed: ClosedForms, given: Mapping[str, int], at: WorkAt | 
     types = sorted({t for s in operations for t, _ in s.operations})
     classes = [c for c in OPERATION_CLASSES if any(of_class(c)(s) for s in operations)]
     functions = [f for f in SPECIAL_FUNCTIONS if any(of_function(f)(s) for s in operations)]
-    by_class = {} if at is None else {c: sum(n for (_, k), n in at.operations.items() if k == c) for c in classes}
-    by_function = {} if at is None else {f: of_function(f)(at) for f in functions}
     return Work(
-        sum_of(lambda s: s.total, None if at is None else at.total),
-        {c: sum_of(of_class(c), by_class.get(c)) for c in classes},
-        {f: sum_of(of_function(f), by_function.get(f)) for f in functions},
-        {t: sum_of(of_type(t), None if at is None else at.by_type.get(t, 0)) for t in types},
-        sum_of(lambda s: sum(s.fused_pairs.values()), None if at is None else sum(at.fused_pairs.values())),
-        sum_of(lambda s: s.cmp, None if at is None else at.cmp),
-        sum_of(lambda s: s.casts, None if at is None else at.casts),
+        both(lambda s: s.total),
+        {c: both(of_class(c)) for c in classes},
+        {f: both(of_function(f)) for f in functions},
+        {t: both(of_type(t)) for t in types},
+        both(lambda s: sum(s.fused_pairs.values())),
+        both(lambda s: s.cmp),
+        both(lambda s: s.casts),
     )

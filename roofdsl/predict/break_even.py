@@ -141,6 +141,8 @@ def _counting(sizes: tuple[Interval, ...], limits: Iterable[tuple[Interval, ...]
     found: list[Interval] = []
     for first, last in sizes:
         if (last is None or last >= low) and (high is None or first <= high):
+            # No size outside the limits is valid, so an interval has an end only where a valid size follows. "From 1"
+            # and "from the least valid size" say the same.
             ends = last is not None and (high is None or last < high)
             found.append((1 if first <= low else first, last if ends else None))
     return tuple(found)

@@ -62,6 +62,8 @@ def gathered_of(
     own = _gathered(found, line)
     if not own:
         return None
+    # A level moves the bytes over which the gathers pass, unless it moves less in all: some are hits there, and some of
+    # its bytes belong to other accesses.
     passed = sum(r.executed * abs(r.step_bytes) for r in own)
     moved = [r for r in found if r not in own and (r.loaded or convention != "load_store")]
     others = sum(r.executed * min(abs(r.step_bytes), line) for r in moved)

@@ -120,32 +120,32 @@ def _by_polynomial(
     terms: Mapping[str, list[tuple[Quasi, list[_Case]]]], symbol: str, start: int
 ) -> list[tuple[int, int | None, str]]:
     """(first, last, name of the largest) over the integers from `start`, where no floors are left."""
-    conditions = {
-        value
-        for pairs in terms.values()
-        for _, rows in pairs
-        for row in rows
-        for alternative in row.alternatives
-        for value, _ in alternative
-    }
+    every_row = [row for pairs in terms.values() for _, rows in pairs for row in rows]
+    conditions = {value for row in every_row for alternative in row.alternatives for value, _ in alternative}
     found: list[tuple[int, int | None, str]] = []
+    # Where no condition changes its sign, each term is one polynomial; where no difference of two of these does, one term
+    # is the largest everywhere. So it is enough to look at the first integer of each interval.
     for first, last in _between(_cuts(conditions, start), start):
-        env = {symbol: first}
-        sums = {}
-        for name, pairs in terms.items():
-            total = Quasi.constant(0)
-            for factor, rows in pairs:
-                row = next((row for row in rows if row.holds(env)), None)
-                total = total if row is None else total + factor * row.value
-            sums[name] = total
+        sums = {name: _polynomial_at(pairs, {symbol: first}) for name, pairs in terms.items()}
         names = list(sums)
         differences = {sums[a] - sums[b] for i, a in enumerate(names) for b in names[i + 1 :]}
-        for low, high in _between([c for c in _cuts(differences, first) if last is None or c <= last], first):
+        cuts = [c for c in _cuts(differences, first) if last is None or c <= last]
+        for low, high in _between(cuts, first):
             values = {name: total.evaluate({symbol: low}) for name, total in sums.items()}
             best = max(values.values())
             end = last if high is None else high
             found.append((low, end, next(name for name in names if values[name] == best)))
     return found
+
+
+def _polynomial_at(pairs: list[tuple[Quasi, list[_Case]]], env: Mapping[str, int]) -> Quasi:
+    """The polynomial that a sum is at this integer, and wherever the same cases hold; no case: 0."""
+    total = Quasi.constant(0)
+    for factor, rows in pairs:
+        row = next((row for row in rows if row.holds(env)), None)
+        if row is not None:
+            total = total + factor * row.value
+    return total
 
 
 def _cuts(values: Iterable[Quasi], start: int) -> list[int]:

@@ -231,14 +231,19 @@ class Prediction(Record):
         theirs = [b for b in other.levels if b.kind == "memory" or b.name in {a.name for a in self.levels}]
         if [(a.name, a.bandwidth_bytes_per_s) for a in mine] != [(b.name, b.bandwidth_bytes_per_s) for b in theirs]:
             raise ValueError(f"predictions for different machines cannot be added: {self.machine}, {other.machine}")
+        # The peak and the unit of a sum are those of the part that computes longer.
         major = self if self.compute_s >= other.compute_s else other
+
+        def common(mine: Any, others: Any, otherwise: Any) -> Any:
+            return mine if mine == others else otherwise
+
         counters = dict(self.counters)
         for name, value in other.counters:
             counters[name] = counters.get(name, 0) + value
         return Prediction(
-            kernel=self.kernel if self.kernel == other.kernel else f"{self.kernel} + {other.kernel}",
+            kernel=common(self.kernel, other.kernel, f"{self.kernel} + {other.kernel}"),
             machine=self.machine,
-            parameters=self.parameters if self.parameters == other.parameters else (),
+            parameters=common(self.parameters, other.parameters, ()),
             work=self.work + other.work,
             type=major.type,
             compute_s=self.compute_s + other.compute_s,
@@ -249,7 +254,7 @@ class Prediction(Record):
             bound_s=self.bound_s + other.bound_s,
             no_overlap_s=self.no_overlap_s + other.no_overlap_s,
             machine_peak_per_s=major.machine_peak_per_s,
-            traffic=self.traffic if self.traffic == other.traffic else "mixed",
+            traffic=common(self.traffic, other.traffic, "mixed"),
             cache_bytes=self.cache_bytes,
             line_bytes=self.line_bytes,
             footprint_bytes=max(self.footprint_bytes or 0, other.footprint_bytes or 0) or None,
@@ -258,11 +263,11 @@ class Prediction(Record):
             assumptions=tuple(dict.fromkeys(self.assumptions + other.assumptions)),
             warnings=tuple(dict.fromkeys(self.warnings + other.warnings)),
             parts=_joined(self.parts + other.parts),
-            occupancy=self.occupancy if self.occupancy == other.occupancy else None,
-            latency=self.latency if self.latency == other.latency else (),
+            occupancy=common(self.occupancy, other.occupancy, None),
+            latency=common(self.latency, other.latency, ()),
             in_turn=_turns_of_both(self, other),
             links=joined_links(self.links + other.links),
-            collective=self.collective if self.collective == other.collective else None,
+            collective=common(self.collective, other.collective, None),
             expected=self.expected + other.expected if self.expected and other.expected else None,
             no_expected=self.no_expected or other.no_expected,
             energy=self.energy + other.energy if self.energy and other.energy else None,

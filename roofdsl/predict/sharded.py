@@ -199,7 +199,7 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
                 over.add(loop.var)
             elif any(parameter in b.symbols() for b in bounds):
                 raise refuse(f"the loop over {loop.var} does not run from 0 to {parameter}")
-            elif any(b.symbols() & over for b in bounds):
+            elif any(b.symbols() & over for b in bounds):  # a triangle: its devices would have unequal work
                 raise refuse(f"the loop over {loop.var} has bounds that change with its iterations")
         if len(over) > 1:
             raise refuse(f"the loops over {' and '.join(sorted(over))} both run over it")
@@ -209,8 +209,11 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
             continue
         for element in (access.element for access in accesses(placed.statement)):
             for subscript, extent in zip(element.subscripts, element.array.dims, strict=True):
+                # A device has rows low to high - 1 of the array and runs these iterations: row i of the array in
+                # iteration i, and neither row i + 1, which another device has, nor the same row in all of them.
                 used = subscript.symbols() & over
-                if (extent == Sym(parameter)) != bool(used) or (used and subscript not in {Sym(v) for v in used}):
+                shifted = bool(used) and subscript not in {Sym(v) for v in used}
+                if (extent == Sym(parameter)) != bool(used) or shifted:
                     raise refuse(f"{element.array.name} cannot be split, because of its subscript `{subscript}`")
 
 
@@ -227,6 +230,7 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
     assigned = [(p, p.statement) for p in statements(kernel.body) if isinstance(p.statement, Assign)]
     over = {id(s): [loop for loop in p.loops if loop.stop == Sym(parameter)] for p, s in assigned}
     starts = [(s.target.array, loop) for _, s in assigned if not _updates(s) for loop in over[id(s)]]
+    # As in `s = 0`, `s += x[i]`, `y[i] = s` in a loop over i: each iteration begins its sum anew.
     found = set()
     for _, statement in assigned:
         array = statement.target.array

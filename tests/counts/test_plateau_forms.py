@@ -50,6 +50,26 @@ BACK = COPY_BACK.format("temp", "B[i, j]")
 PING_PONG = COPY_BACK.format("inout", "0.2 * (B[i, j] + B[i, j-1] + B[i, j+1] + B[i-1, j] + B[i+1, j])")
 
 
+def test_a_remainder_that_an_assumption_fixes_is_no_condition() -> None:
+    found = derive(
+        kernel_of("""
+kernel p(n, m):
+    assume n % 2 == 1
+    in A: f64[n]
+    out y: f64[n]
+    in B: f64[m]
+    out z: f64[m]
+    for j in range(0, n, 2):
+        y[j] = A[j]
+    for i in range(0, m, 2):
+        z[i] = B[i] + B[m - 1 - i]
+"""),
+        {},
+    ).plateaus
+    # m decides whether elements of B are read twice; n decides nothing, since it is always odd
+    assert {str(p.where) for p in found} == {"m % 2 == 0", "m % 4 == 1", "m % 4 == 3"}
+
+
 @pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("n", "rows"), [(1000, ["8: 12*n"]), (1001, ["8: 12*n", "8*n: 8*n + 8"]), (1003, ["8: 12*n", "8*n: 8*n + 8"])]

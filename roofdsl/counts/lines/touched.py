@@ -39,35 +39,40 @@ def stretches(program: Nests, before: Before, leaf: Leaf, place: int, at: Sequen
     if before.loop == OWN:
         yield Stretch(leaf, [(v, v) for v in at], None, before.place, place)
         return
-    x, loop = before.at, before.loop
-    depth, x_depth = len(leaf.loops), len(before.leaf.loops)
+    start, loop = before.at, before.loop
+    depth, start_depth = len(leaf.loops), len(before.leaf.loops)
+    # What lies entirely between: other leaves of the same iteration, or whole iterations of the loop in which the two
+    # accesses differ.
     if before.aside:
-        for f in program.leaves[before.leaf.number + 1 : leaf.number]:
-            if f.shared(leaf) == loop and f.shared(before.leaf) == loop:
-                yield Stretch(f, _fixed(at[:loop], f), None)
+        for other in program.leaves[before.leaf.number + 1 : leaf.number]:
+            if other.shared(leaf) == loop and other.shared(before.leaf) == loop:
+                yield Stretch(other, _fixed(at[:loop], other), None)
         inner = loop
     else:
-        for f in program.leaves:
-            if f.shared(leaf) > loop:
-                yield Stretch(f, _fixed(at[:loop], f, (x[loop] + 1, at[loop] - 1)), loop)
+        for other in program.leaves:
+            if other.shared(leaf) > loop:
+                yield Stretch(other, _fixed(at[:loop], other, (start[loop] + 1, at[loop] - 1)), loop)
         inner = loop + 1
     # loop by loop: what follows `before` in its iteration of the loops outside, and what comes before `at` in its own
-    for e in range(inner, max(depth, x_depth) + 1):
-        if e < x_depth:
-            for f in program.leaves:
-                if f.shared(before.leaf) > e:
-                    yield Stretch(f, _fixed(x[:e], f, (x[e] + 1, before.leaf.box[e][1])), e)
-        if e < depth:
-            for f in program.leaves:
-                if f.shared(leaf) > e:
-                    yield Stretch(f, _fixed(at[:e], f, (leaf.box[e][0], at[e] - 1)), e)
-        if e > inner or not before.aside:
-            for f in program.leaves:
-                if e <= x_depth and f.number > before.leaf.number and f.shared(before.leaf) == e:
-                    yield Stretch(f, _fixed(x[:e], f), None)
-                if e <= depth and f.number < leaf.number and f.shared(leaf) == e:
-                    yield Stretch(f, _fixed(at[:e], f), None)
-    yield Stretch(before.leaf, [(v, v) for v in x], None, before.place)
+    for level in range(inner, max(depth, start_depth) + 1):
+        if level < start_depth:
+            for other in program.leaves:
+                if other.shared(before.leaf) > level:
+                    left = start[level] + 1, before.leaf.box[level][1]
+                    yield Stretch(other, _fixed(start[:level], other, left), level)
+        if level < depth:
+            for other in program.leaves:
+                if other.shared(leaf) > level:
+                    done = leaf.box[level][0], at[level] - 1
+                    yield Stretch(other, _fixed(at[:level], other, done), level)
+        if level == inner and before.aside:
+            continue  # the leaves between the two were the first stretches
+        for other in program.leaves:
+            if level <= start_depth and other.number > before.leaf.number and other.shared(before.leaf) == level:
+                yield Stretch(other, _fixed(start[:level], other), None)
+            if level <= depth and other.number < leaf.number and other.shared(leaf) == level:
+                yield Stretch(other, _fixed(at[:level], other), None)
+    yield Stretch(before.leaf, [(v, v) for v in start], None, before.place)
     yield Stretch(leaf, [(v, v) for v in at], None, 0, place)
 
 
@@ -114,6 +119,7 @@ def lines(boxes: Touched, per_line: int, cell: Cell) -> Any:
             continue
         if any(not cell.negative(high - low) for low, high in unsure):
             left = merged([*left, box], cell)
+    # Two boxes may touch the same line without a common element, so they are merged again once they are in lines.
     left = [box for box in left if not any(cell.negative(high - low) for low, high in box)]
     in_lines = [(*box[:-1], tuple(cell.blocks(end, per_line) for end in box[-1])) for box in left]
     return _volume(merged(in_lines, cell), cell)
@@ -144,7 +150,10 @@ def merged(boxes: list[Any], cell: Cell) -> list[Any]:
 
 
 def _united(a: Any, b: Any, cell: Cell) -> Any:
-    """One box for both if the part proves that there is one: `a` or `b` itself if it contains the other."""
+    """One box for both if the part proves that there is one: `a` or `b` itself if it contains the other.
+
+    Two boxes make one, too, if they differ in one dimension alone and meet there: rows 0 to 3 and rows 4 to 9.
+    """
     apart: list[int] = []
     a_in_b = b_in_a = True
     for d, (p, q) in enumerate(zip(a, b, strict=True)):
@@ -159,6 +168,7 @@ def _united(a: Any, b: Any, cell: Cell) -> Any:
             a_in_b = a_in_b and _natural(first, cell) and _natural(-last, cell)
             b_in_a = b_in_a and _natural(-first, cell) and _natural(last, cell)
         apart.append(d)
+        # Proofs are expensive: stop once neither kind of union is possible any more.
         if len(apart) > 1 and not (a_in_b or b_in_a):
             return None
     if b_in_a or a_in_b:

@@ -96,8 +96,12 @@ class Blocks:
                     ends = places.setdefault((group.array, plane), [(set(), set()) for _ in ranges[window.free :]])
                     for (still, moving), pair in zip(ends, ranges[window.free :], strict=True):
                         for end in pair:
-                            (still if end > far // 2 else moving).add(end - far if end > far // 2 else end)
+                            if end > far // 2:
+                                still.add(end - far)
+                            else:
+                                moving.add(end)
         found: list[set[int]] = [set() for _ in range(self.depth - window.free)]
+        # Counted from y, an end that is fixed at s lies at s - y; it meets one that moves along at m where y = s - m.
         for ends in places.values():
             for out, (still, moving) in zip(found, ends, strict=True):
                 out |= {s - m for s in still for m in moving}
@@ -114,6 +118,8 @@ class Blocks:
         boxes = [(nest, box) for nest, box in self.between(window, at) if all(u < v for u, v in box)]
         origin = (0,) * self.depth
         ends = [(EARLIER, window.earlier, tuple(-s for s in window.shift)), (LATER, window.later, origin)]
+        # If both visits are to the same row, the window is one piece of that row and not the rest of one row and the
+        # beginning of another.
         if window.earlier == window.later and not window.ago and not any(window.shift):
             ends = [(SAME, window.later, origin)]
         plans = []
@@ -137,11 +143,14 @@ class Blocks:
         known = self._trees.get((whole, ends))
         if known is not None:
             return known
-        if not (whole or ends) or (whole[0][0] if whole else ends[0][0]) == ():
+        some = (*whole, *ends)[:1]
+        if not some or not some[0][0]:  # no loops are left: a data row
             fixed = merged([interval for _, intervals in whole for interval in intervals])
             node: _Node = _Leaf(fixed, tuple(p for _, p in ends if not all(_inside(i, fixed) for i in p[1].full)))
         else:
-            cuts = {cut for box, _ in whole for cut in box[0]} | {cut for at, _ in ends for cut in (at[0], at[0] + 1)}
+            # Where no box begins or ends, neighboring rows have the same contents: only rows between two cuts differ.
+            cuts = {cut for box, _ in whole for cut in box[0]}
+            cuts |= {cut for place, _ in ends for cut in (place[0], place[0] + 1)}
             node = []
             for low, high in pairwise(sorted(cuts)):
                 inner = tuple((box[1:], i) for box, i in whole if box[0][0] <= low < box[0][1])
