@@ -66,7 +66,7 @@ def tensor(subject: Subject) -> Found:
     factors = frozenset(a.name for a in kernel.arrays if a.name not in stored and a.type.name in wide)
     for to in INPUTS:
         if to not in have or not factors or to in own:
-            continue
+            continue  # not an input of these units, nothing to convert, or already the unchanged kernel above
         changed = edits.with_types(subject.syntax, {"f64": to, "f32": to}, factors)
         changed = edits.with_types(edits.without(changed, tree.Compute), {"f64": "f32"})
         text = subject.text(edits.with_items(changed, [unit]))

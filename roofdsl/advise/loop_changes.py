@@ -226,6 +226,8 @@ def threads(subject: Subject) -> Found:
             return
         clauses += loop.clauses
         body = loop.body
+    # A loop may move outside the others only if its iterations are independent in all executions together, and not only
+    # within one iteration of the loops around it (outside > 0).
     free = {len(at) - 1 for at, outside in parallel_loops(subject.kernel).items() if outside == 0}
     own = [c for depth, c in enumerate(clauses) if depth in free]
     rest = [c for c in clauses if c not in own]
@@ -236,7 +238,9 @@ def threads(subject: Subject) -> Found:
     if any(edits.uses(a) & inside for c in own for a in c.args):
         yield Refused("parallel", "parallel for", "the bounds of the independent loops depend on other loops")
         return
-    for chosen in [own, own[::-1]] if len(own) == 2 else [own]:
+    # Neighboring threads run the last loop: which of two should be last depends on the layout of the arrays.
+    orders = [own, own[::-1]] if len(own) == 2 else [own]
+    for chosen in orders:
         inner = (tree.For(tuple(rest), False, body, edits.HERE),) if rest else body
         new = tree.For(tuple(chosen), True, inner, edits.HERE)
         changed = edits.with_statements(subject.syntax, (new,))

@@ -75,7 +75,8 @@ def best_tiles(
     if best is None:
         return None
     while True:
-        better = next(((s, c) for s in _neighbours(best[0], by_loop) if (c := of(s)) is not None and c < best[1]), None)
+        costs = ((sizes, of(sizes)) for sizes in _neighbours(best[0], by_loop))
+        better = next(((sizes, found) for sizes, found in costs if found is not None and found < best[1]), None)
         if better is None:
             return best
         best = better

@@ -214,7 +214,7 @@ class _Search:
         length = [high - low + 1 for low, high in box]
         strides = [prod(dims[k + 1 :]) for k in range(len(dims))]
         last = len(dims) - 1
-        while last > 0 and length[last] == dims[last]:  # whole rows are contiguous
+        while last > 0 and length[last] == dims[last]:  # whole rows follow each other without a gap: one run
             last -= 1
         run = length[last] * strides[last]
         per_unit = max(1, (unit or 0) // array.type.bytes)
@@ -222,6 +222,8 @@ class _Search:
         begins += [strides[k] for k in range(last) if length[k] > 1]
         for stride, terms in zip(strides, moving, strict=True):
             begins += [stride * c * self.steps.get(name, 1) for name, c in terms]
+        # A run that does not begin on a line may have a single element in its first one, and the other run - 1 from the
+        # next one on.
         aligned = all(b % per_unit == 0 for b in begins)
         most = -(-run // per_unit) if aligned else -(-(run - 1) // per_unit) + 1
         return int(prod(length[:last]) * most)

@@ -95,6 +95,8 @@ def _of_loop(loop: For, around: set[str]) -> bool | None:
         if rest is not None:
             everywhere = everywhere and not rest & around
             continue
+        # Iterations that update the same elements, which the data choose, need atomic updates. Their order is open, so
+        # nothing may read the result before the end, and all have to be sums, or all the same extremum.
         type_name = updates[0].target.array.type.name
         read = any(e.array.name == name for n in leaf_statements(loop.body) for e in elements(n.value))
         atomic = all(type_name in ATOMIC.get(n.op, ()) for n in updates)

@@ -148,6 +148,8 @@ def _sum_of(loop: For) -> Element | None:
         return None
     against = False
     for assign, chain in updates:
+        # Several iterations of the loop will run in step, so each must own its element, and their inner loops must be
+        # the same. `y = ...` in an inner loop would keep the last value, which is no sum.
         if assign.target != target or _reads(assign.value, target.array):
             return None
         if any(loop.var in _names(each) for each in chain) or (chain and assign.op == "="):

@@ -69,9 +69,8 @@ def single_update(loop: For) -> Assign | None:
     if any(loop.var in s.symbols() for s in last.target.subscripts):
         return None
     array = last.target.array.name
-    return (
-        last if not any(e.array.name == array for n in lets if isinstance(n, Let) for e in elements(n.value)) else None
-    )
+    read = [e for node in lets if isinstance(node, Let) for e in elements(node.value)]
+    return None if any(e.array.name == array for e in read) else last
 
 
 def mentioned(part: object) -> Iterator[str]:

@@ -93,6 +93,8 @@ def _index_values(kernel: Kernel, params: Mapping[str, int], rng: np.random.Gene
     rises = {f.array: f for f in kernel.facts if isinstance(f, Rises)}
     given = kernel.data.values if kernel.data is not None else {}
     below = {a.name: a.below.evaluate(params) for a in kernel.arrays if a.name in names and a.below is not None}
+    # The kernel's own data are for one size. At others, numbers at random keep what the kernel states about them: below
+    # a limit, and rising from the first to the last (row starts of a sparse matrix).
     fit = all(n in given and given[n].shape == shapes[n] for n in names)
     fit = fit and all(given[n].max(initial=-1) < most for n, most in below.items())
     fit = fit and all(given[n][-1] == f.last.evaluate(params) for n, f in rises.items() if n in given)
@@ -102,10 +104,10 @@ def _index_values(kernel: Kernel, params: Mapping[str, int], rng: np.random.Gene
         values = {}
         for a in kernel.arrays:
             if a.name in rises and a.name in names:
-                ends = rises[a.name].first.evaluate(params), rises[a.name].last.evaluate(params)
-                between = np.sort(rng.integers(ends[0], ends[1] + 1, shapes[a.name]))
-                between[0], between[-1] = ends
-                values[a.name] = between
+                first, last = rises[a.name].first.evaluate(params), rises[a.name].last.evaluate(params)
+                rising = np.sort(rng.integers(first, last + 1, shapes[a.name]))
+                rising[0], rising[-1] = first, last
+                values[a.name] = rising
             elif a.name in below:
                 values[a.name] = rng.integers(0, below[a.name], shapes[a.name])
     orders: dict[str, Any] = {a.name: "F" if a.column_major else "C" for a in kernel.arrays}

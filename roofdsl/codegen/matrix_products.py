@@ -44,6 +44,8 @@ def contraction(root: For) -> Contraction | None:
     used = [e.subscripts for e in (target, left, right)]
     plain = all(isinstance(s, Sym) and s.name in variables for subscripts in used for s in subscripts)
     distinct = all(len(set(subscripts)) == len(subscripts) for subscripts in used)
+    # numpy.einsum sums over every index that the operands have. A loop whose variable none of them has would repeat the
+    # same sum, which einsum does not do.
     covered = {s.name for subscripts in used[1:] for s in subscripts if isinstance(s, Sym)} == variables
     bounded = not any(loop.stop.symbols() & variables for loop in chain)
     other = target.array.name not in (left.array.name, right.array.name)

@@ -168,13 +168,15 @@ def _buffers(
             return None
         if not isinstance(step, Const) or s.level != "grid":
             return None
+        # Iterations count from the least start that the other loops allow, so that threads number them alike.
         place, extent = sub(Sym(s.loop.var), start), sub(stop, start)
         counters.append(place if step == Const(1) else FloorDiv(place, step))
         extents.append(extent if step == Const(1) else FloorDiv(add(extent, step, Const(-1)), step))
     found = {}
     for array in kernel.arrays:
         if array.name in kept:
-            name = next(n for k in count(1) if (n := f"{array.name}_each{k if k > 1 else ''}") not in taken)
+            names = (f"{array.name}_each{k if k > 1 else ''}" for k in count(1))
+            name = next(name for name in names if name not in taken)
             taken.add(name)
             dims = (*(array.dims[d] for d in kept[array.name]), *extents)
             buffer = replace(array, name=name, dims=dims, column_major=False)

@@ -117,6 +117,7 @@ class Tile:
             raise refused(self.kernel, "no loop over tiles has independent iterations")
         if len(spread) > 3:
             raise refused(self.kernel, "it has more than three independent loops over tiles")
+        # x is the loop along which most accesses are to neighbors: threads next to each other then load from one line.
         near = neighbours([self.update])
         fastest = max(reversed(spread), key=lambda pair: near.get(pair[1].var, 0))
         ordered = [fastest, *(pair for pair in reversed(spread) if pair is not fastest)]
@@ -152,6 +153,7 @@ class Tile:
         """The elements to copy to shared memory: references that several threads of a block read."""
         owned = {a.points.var for a in self.blocks}
         groups: dict[tuple[object, ...], list[Element]] = {}
+        # References that differ by numbers alone, such as x[i] and x[i + 1], share one box, which is as much wider.
         for e in elements(self.update.value):
             forms = [affine(s) for s in e.subscripts]
             key = (e.array.name, *(tuple((t, c) for t, c in form.terms) for form in forms))
@@ -166,7 +168,8 @@ class Tile:
                 continue  # the same element for all threads, or a separate one for each thread
             if hidden & points or symbols & {a.tiles.var for a in self.axes}:
                 raise refused(self.kernel, f"a subscript of `{uses[0].array.name}` is not affine")
-            staged.append(self._box(uses, len([s for s in staged if s.array.name == uses[0].array.name])))
+            boxes_before = sum(s.array.name == uses[0].array.name for s in staged)
+            staged.append(self._box(uses, boxes_before))
         if not staged:
             reason = "no array that it reads has some and not all of the independent loops in its subscripts"
             raise refused(self.kernel, reason)
@@ -185,6 +188,7 @@ class Tile:
                 if name not in axes:
                     continue
                 axis = axes[name]
+                # x[n - i] is least at the last point of the tile
                 at = Sym(axis.tiles.var) if c > 0 else add(Sym(axis.tiles.var), Const(axis.size - 1))
                 first = add(first, mul(Const(c), at))
                 extent += abs(c) * (axis.size - 1)

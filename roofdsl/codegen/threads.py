@@ -60,6 +60,8 @@ def plan_nest(
     guards: list[Condition] = []
     serial: list[For] = []
     ranges: dict[str, Range] = {}
+    # Loops that move outside leave the serial ones around them: bounds that depend on those, such as j < i, have to be
+    # widened to all of their values.
     for loop in chain:
         moved = _hoisted(loop, ranges) if any(loop is p for p in parallel) else None
         if moved is None:

@@ -108,14 +108,17 @@ class Integers:
             case tree.Unary(_, operand):
                 return Not(self.condition(operand))
             case tree.Logic(op, left, right):
+                # flat: `a and b and c`, which the parser nests, is one conjunction of three
                 kind = And if op == "and" else Or
-                sides = (self.condition(left), self.condition(right))
-                return kind(tuple(part for s in sides for part in (s.parts if isinstance(s, kind) else (s,))))
+                parts: list[Condition] = []
+                for side in (self.condition(left), self.condition(right)):
+                    parts += side.parts if isinstance(side, kind) else (side,)
+                return kind(tuple(parts))
             case tree.Compare(first, rest):
                 operands = [self.lower(first), *(self.lower(e) for _, e in rest)]
                 pairs = zip((op for op, _ in rest), operands[:-1], operands[1:], strict=True)
-                parts: tuple[Condition, ...] = tuple(Compare(op, a, b) for op, a, b in pairs)
-                return parts[0] if len(parts) == 1 else And(parts)
+                compared: tuple[Condition, ...] = tuple(Compare(op, a, b) for op, a, b in pairs)
+                return compared[0] if len(compared) == 1 else And(compared)
             case _:
                 raise TypeError(f"no condition: {expression}")
 

@@ -11,7 +11,7 @@ from math import prod
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedFile, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import check_complete, check_names
@@ -116,12 +116,12 @@ def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> 
             what = f"{wrong} = {arguments[wrong]}" if wrong is not None else f"{times} repetitions"
             raise CommandError(f"program {name} runs {launch.kernel.name} with {what} at these sizes")
         key = (launch.kernel.name, launch.kernel.constants, tuple(arguments.items()))
+        # Launches that differ only in their place in the program have the same counts, so they are one with their sum.
         place = places.setdefault(key, len(found))
-        before = found[place].times if place < len(found) else 0
-        found[place:] = [
-            Launched(launch.kernel, tuple(arguments.items()), before + times),
-            *found[place + 1 :],
-        ]
+        if place == len(found):
+            found.append(Launched(launch.kernel, tuple(arguments.items()), times))
+        else:
+            found[place] = replace(found[place], times=found[place].times + times)
         place_of.append(place)
     require_launches(lowered)
 

@@ -166,17 +166,25 @@ def _spread(
     number = grid_of(block, trips, tiles, grid.most_blocks)
     blocks: list[For] = []
     parts: list[tuple[int, _Spread]] = []  # with the place of each in the code
-    for (tile, loop), n, b, g in reversed(list(zip(pairs, trips, block, number, strict=True))):
-        own = _over_grid(loop, n, b, g) if tile is None else _over_grid(tile, n, 1, g)
-        within = _Spread((), (), ()) if tile is None else _in_tile(loop, tile.step.evaluate({}), b)
+    for (tile, loop), trip, along, of_grid in reversed(list(zip(pairs, trips, block, number, strict=True))):
+        # A block has one iteration of a loop over tiles, and its threads the points of this tile.
+        within: _Spread | None = _Spread((), (), ())
+        if tile is None:
+            own = _over_grid(loop, trip, along, of_grid)
+        else:
+            own = _over_grid(tile, trip, 1, of_grid)
+            within = _in_tile(loop, tile.step.evaluate({}), along)
         if own is None or within is None:
             return None
         blocks += own.blocks
         parts += [(order.index((tile or loop).var), own), (order.index(loop.var), within)]
     threads = [loop for _, part in parts for loop in part.threads]
-    turns = [loop for _, part in sorted(parts, key=lambda p: p[0]) for loop in part.turns]
+    as_written = [part for _, part in sorted(parts, key=lambda part: part[0])]
+    turns = [loop for part in as_written for loop in part.turns]
+    # With x inside, a loop may come before one that its bounds depend on: then the order of the code is the one that
+    # works.
     if any(_needs(loop, threads[k:]) for k, loop in enumerate(threads)):
-        threads = [loop for _, part in sorted(parts, key=lambda p: p[0]) for loop in part.threads]
+        threads = [loop for part in as_written for loop in part.threads]
     return _Spread(tuple(blocks), tuple(turns), tuple(threads), block[::-1])
 
 

@@ -182,6 +182,7 @@ def bandwidth(
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
     at = next(p for p in points if p.pattern.name == fastest)
     updates = [p.rate(counts, share) for p in points if p.pattern in (UPDATE, UPDATES)]
+    # One stream may not have enough lines under way to reach the bandwidth of a level.
     one = rates.get(LOAD.name, rates[fastest])
     several = one < FEWER * rates[fastest]
     return Bandwidth(

@@ -48,6 +48,8 @@ def held_bytes(sweeps: Sequence[Sweep], near: tuple[float, float], far_from: flo
         if near_s is None or far_s is None or far_s < LEAST_CONTRAST * near_s:
             continue
         points = [p for sweep in sweeps for p in sweep.of(pattern) if p.working_set_bytes >= near[0]]
+        # The time of a byte is a mean of this cache's and of memory's. The weight of memory's is the share of the
+        # working set that the cache has lost.
         lost = [(p.working_set_bytes, (1 / p.bytes_per_s - near_s) / (far_s - near_s)) for p in points]
         found += [capacity_of(size, 1 - part) for size, part in lost if BETWEEN[0] <= part <= BETWEEN[1]]
         kept = [size for size, part in lost if part < BETWEEN[0]]

@@ -197,6 +197,8 @@ def _classified(
         if set(operands[0].letters) != set(target.letters):
             raise _none(kernel, "it sums one array alone")
         return Contraction("axpy", target, operands, scalars, accumulate, ranges, batch=target.letters)
+    # C[b, i, j] += A[b, i, k] * B[b, k, j]: an index of all three is a batch, one of the target and an operand a row or
+    # column, one of both operands alone is summed. One of a single array belongs to no matrix product.
     a, b, t = (set(o.letters) for o in (*operands, target))
     batch, rows, columns, summed = a & b & t, (a & t) - b, (b & t) - a, (a & b) - t
     if a | b != used or (a - b - t) or (b - a - t) or not summed:

@@ -120,6 +120,8 @@ def matched(sets: Sets, narrower: Sets) -> Sets:
             if numbered[unit] in other[name]
         )
 
+    # Times show which classes share units, not which unit is which: every numbering of a width explains them as well.
+    # Of numberings that are as much alike, the one with the smallest numbers counts.
     best = max(permutations(range(UNITS), len(used)), key=lambda order: (alike(order), [-n for n in order]))
     numbered = dict(zip(used, best, strict=True))
     return {name: frozenset(numbered[u] for u in units) for name, units in sets.items()}

@@ -123,8 +123,8 @@ def _by_polynomial(
     every_row = [row for pairs in terms.values() for _, rows in pairs for row in rows]
     conditions = {value for row in every_row for alternative in row.alternatives for value, _ in alternative}
     found: list[tuple[int, int | None, str]] = []
-    # Where no condition changes its sign, each term is one polynomial; where no difference of two of these does, one term
-    # is the largest everywhere. So it is enough to look at the first integer of each interval.
+    # Where no condition changes its sign, each term is one polynomial. Where no difference of two of these does, one of
+    # them is the largest throughout. So it is enough to look at the first integer of each interval.
     for first, last in _between(_cuts(conditions, start), start):
         sums = {name: _polynomial_at(pairs, {symbol: first}) for name, pairs in terms.items()}
         names = list(sums)

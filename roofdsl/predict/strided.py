@@ -119,6 +119,7 @@ def walks_of(
         tight = tight_of(at, machine)
     except TooHard:
         return None
+    # A step of a line or more takes a new line for every element; shorter steps stream through the lines one by one.
     strided = [r for r in found if abs(r.step_bytes) >= line]
     if not strided and not tight.arrays:
         return None
