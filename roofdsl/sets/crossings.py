@@ -296,11 +296,13 @@ def _intervals(excess: Quasi, context: Any) -> Alternatives | None:
     ):
         return None
     (name,) = excess.names()
-    least = least_value(context, name) or 1
+    least = least_value(context, name)
+    if least is None:
+        least = 1  # as of all sizes
     size = Quasi.symbol(name)
     return tuple(
-        (*([(size - a, False)] if a > least else []), *([] if b is None else [(b - size, False)]))
-        for a, b in intervals_of(excess + 1, least)
+        (*([(size - first, False)] if first > least else []), *([] if last is None else [(last - size, False)]))
+        for first, last in intervals_of(excess + 1, least)  # for integers, e >= 0 is e + 1 > 0
     )
 
 

@@ -174,8 +174,10 @@ class LoopDims:
                     world = worlds.get(loop.var)
                     if isinstance(loop.step, Sym) and loop.step.name not in self.sizes.numbers:
                         world = join(world, loop.step.name, f"loop {loop.var}")
-                    for name in sorted((loop.start.symbols() | loop.stop.symbols()) & (worlds.keys() | symbolic_tiles)):
-                        world = join(world, worlds.get(name, name if name in symbolic_tiles else None), loop.var)
+                    bounds = loop.start.symbols() | loop.stop.symbols()
+                    for name in sorted(bounds & (worlds.keys() | symbolic_tiles)):
+                        # a loop variable brings the tile size in whose digits it runs; a tile size is one itself
+                        world = join(world, worlds.get(name) or name, loop.var)
                     if world and worlds.get(loop.var) != world:
                         worlds[loop.var], changed = world, True
                 for access in _touched(placed):

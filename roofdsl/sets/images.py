@@ -139,12 +139,13 @@ def _moved(touch: Any, dims: int) -> Any:
         if not constraint.is_equality() or len(used) != 1 or constraint.involves_dims(isl.dim_type.div, 0, floors):
             continue
         of = constraint.get_coefficient_val(_OUT, used[0])
-        # of * o + terms + number = 0 with of = 1 or -1: o + of * terms is a constant.
+        # of * o + terms + number = 0 with of = 1 or -1: o + of * terms is a constant. For x[i + 3], o = i + 3 becomes
+        # o - i, the same in all iterations.
         if abs(of.to_python()) == 1:
-            names = [*zip(loops, [_IN] * len(loops), range(len(loops)), strict=True)]
-            names += [(n, _PARAM, k) for k, n in enumerate(params)]
-            terms = [(constraint.get_coefficient_val(kind, k).mul(of).to_python(), n) for n, kind, k in names]
-            moved[used[0]] = " + ".join([places[used[0]], *(f"{c}*{n}" for c, n in terms if c)])
+            names = [(name, _IN, k) for k, name in enumerate(loops)]
+            names += [(name, _PARAM, k) for k, name in enumerate(params)]
+            terms = [(constraint.get_coefficient_val(kind, k).mul(of).to_python(), name) for name, kind, k in names]
+            moved[used[0]] = " + ".join([places[used[0]], *(f"{c}*{name}" for c, name in terms if c)])
     access = f"{space.get_tuple_name(_IN)}[{', '.join(loops)}]"
     array = space.get_tuple_name(_OUT)
     before, after = f"{array}[{', '.join(places)}]", f"{array}[{', '.join(moved)}]"

@@ -141,7 +141,7 @@ def _chord(polynomial: Quasi, least: int, start: int) -> Quasi | None:
                 total += c
             case _:
                 return None
-    return total * lcm(*(c.denominator for _, c in total)) if all(c.denominator == 1 for _, c in total) else None
+    return total if all(c.denominator == 1 for _, c in total) else None
 
 
 def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:

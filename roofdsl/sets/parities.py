@@ -35,6 +35,7 @@ def joined_parities(parts: list[Piece], context: Any) -> list[Piece]:
     if list(period.values()) != [2]:
         return parts
     (name,) = period
+    # A guess from one even and one odd size; it is proven below, piece by piece.
     at = [_far_sizes(context, name, rest) for rest in range(2)]
     values = [_value_at(parts, context, sizes) for sizes in at]
     odd = Quasi.symbol(name) - 2 * floor(Quasi.symbol(name) * Quasi.constant(2) ** -1)
@@ -43,6 +44,7 @@ def joined_parities(parts: list[Piece], context: Any) -> list[Piece]:
         return parts
     if name in (odd_value - even_value).names():  # products of n with n - 2*floor(n/2) read worse than two cases
         return parts
+    # n - 2*floor(n/2) is 0 for even n and 1 for odd n, so it switches from one polynomial to the other.
     both = even_value + (odd_value - even_value) * odd
     covered: Any = None
     others: list[Piece] = []

@@ -40,11 +40,14 @@ class Growth:
     def weight(self, monomial: Monomial) -> Weight:
         extents = small = 0
         for atom, power in monomial:
-            if isinstance(atom, str):
-                extents, small = (extents, small + power) if atom in self.tiles else (extents + power, small)
+            if not isinstance(atom, str):  # floor(E) grows as E does
+                of_extents, of_small = self.leading_weight(atom.of)
+                extents += of_extents * power
+                small += of_small * power
+            elif atom in self.tiles:
+                small += power
             else:
-                e, s = self.leading_weight(atom.of)
-                extents, small = extents + e * power, small + s * power
+                extents += power
         return extents, small
 
     def leading_weight(self, value: Quasi) -> Weight:
@@ -105,7 +108,8 @@ def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: boo
     # about an extent. 720720 is the least common multiple of 1 to 16: sizes differ, and their remainders by small
     # periods do not.
     for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
-        found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + BETWEEN_SIZES * k
+        large = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + BETWEEN_SIZES * k
+        found[sizes.symbol_text(name)] = large
     found |= {quotient(n, b): (1 << 24) + 16 * k for k, (n, b) in enumerate(sorted(sizes.tiled))}
     return found | {r.name: r.nearest(found[r.name]) for r in residues}
 

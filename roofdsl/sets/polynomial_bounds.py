@@ -98,14 +98,15 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
     """
     periods: dict[str, int] = {}
     apart = set()
-    for found in sorted(value.atoms(), key=str):  # the order of the parts must be the same in every process
-        if isinstance(found, str) or any(n not in fixed and not _DIMENSION.fullmatch(n) for n in found.of.names()):
+    for atom in sorted(value.atoms(), key=str):  # the order of the parts must be the same in every process
+        if isinstance(atom, str) or any(n not in fixed and not _DIMENSION.fullmatch(n) for n in atom.of.names()):
             continue
-        if any(len(m) > 1 or any(not isinstance(a, str) or power != 1 for a, power in m) for m, _ in found.of):
+        if not _is_affine(atom.of):
             yield domain, value
             return
-        apart.add(found)
-        for monomial, c in found.of:
+        apart.add(atom)
+        # floor((2*i + j)/6): i counts modulo 3 and j modulo 6, since a step of these adds a whole number.
+        for monomial, c in atom.of:
             for name, _ in monomial:
                 periods[str(name)] = lcm(periods.get(str(name), 1), c.denominator)
     names = [name for name, period in periods.items() if period > 1]
@@ -114,6 +115,7 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
         yield domain, value
         return
     for residues in product(*choices):
+        # Names of period 1 have integer coefficients, so any value does for the fractional part.
         env = dict.fromkeys(periods, 0) | dict(zip(names, residues, strict=True))
         text = " and ".join(f"{n} mod {periods[n]} = {r}" for n, r in zip(names, residues, strict=True))
         total = Quasi.constant(0)
@@ -126,6 +128,11 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
                 part = part * base**power
             total = total + part
         yield domain.intersect(where(domain, text)), total
+
+
+def _is_affine(value: Quasi) -> bool:
+    """Whether every term is a number, or a number times one symbol."""
+    return all(len(m) <= 1 and all(isinstance(a, str) and power == 1 for a, power in m) for m, _ in value)
 
 
 def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
@@ -156,7 +163,10 @@ def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
 
 
 def _straight(value: Quasi) -> Quasi:
-    """`value` without negative terms that a term of the same or a higher power outweighs: n**2 - n is at least 0."""
+    """`value` without negative terms that a term of the same or a higher power outweighs: n**2 - n is at least 0.
+
+    Sizes are at least 1. So n*m - n is at least 0, too, and is dropped.
+    """
     total = value
     for monomial, c in value:
         if c >= 0 or not monomial:

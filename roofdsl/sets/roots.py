@@ -127,7 +127,7 @@ def _segments(coefficients: list[int], start: int) -> list[tuple[int, int | None
                 first = b + 1
                 if last is not None and first > last:
                     continue
-            if p == positive:
+            if p == positive:  # p may turn without a change of sign, as x**2 does
                 merged[-1] = (a, last, p)
                 continue
         merged.append((first, last, positive))
@@ -148,6 +148,7 @@ def _forward_difference(coefficients: list[int]) -> list[int]:
 def _monotone(p: list[int], first: int, last: int | None) -> list[tuple[int, int | None, bool]]:
     """The segments of first..last, on which p is monotone."""
     if last is None:
+        # Far enough, p has the sign of its leading coefficient; doubling the distance finds such a place.
         last_positive = p[-1] > 0
         width = 1
         while (_value(p, first + width) > 0) != last_positive:

@@ -103,6 +103,8 @@ def cover(points: Collection[Offset]) -> list[Box]:
     dims = len(next(iter(every), ()))
     if len(every) > MOST_POINTS or dims > MOST_DIMENSIONS:
         return [(p, p) for p in sorted(every)]
+    # Each point that no box has yet begins one, grown in all orders of the dimensions: which is the largest depends on
+    # where it grows first, as in an L. Boxes may overlap: the touched set is their union.
     left = set(every)
     found: list[Box] = []
     for each in sorted(every):
