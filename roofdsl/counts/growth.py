@@ -113,8 +113,7 @@ def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = Non
     """
     if where is not None and any(isinstance(e, FloorDiv) and e.divisor.symbols() for e in where.walk()):
         return None
-    values = [v for c in form.cases for v in (c.value, *(v for a in c.alternatives for v, _ in a))]
-    period = joined(periods(values), {} if where is None else _periods_of_condition(where))
+    period = joined(periods(_polynomials(form)), {} if where is None else _periods_of_condition(where))
     known = {n: v for n, v in at.items() if n in period}
     if how_many(period, known) > MOST_CLASSES:
         return None
@@ -128,10 +127,15 @@ def far_sizes(form: Cases, order: Growth, rests: Class) -> dict[str, int]:
 
 
 def _names(form: Cases) -> list[str]:
-    return sorted(
-        {n for c in form.cases for n in c.value.names()}
-        | {n for c in form.cases for a in c.alternatives for v, _ in a for n in v.names()}
-    )
+    return sorted(frozenset[str]().union(*(value.names() for value in _polynomials(form))))
+
+
+def _polynomials(form: Cases) -> Iterator[Quasi]:
+    """The values of all cases, and the sides of their conditions."""
+    for case in form.cases:
+        yield case.value
+        for alternative in case.alternatives:
+            yield from (value for value, _ in alternative)
 
 
 def _far_points(names: list[str], order: Growth, rests: Class = ()) -> Iterator[dict[str, int]]:
@@ -160,6 +164,7 @@ def _periods_of_condition(where: Condition) -> dict[str, int]:
 def smallest(case: Case, name: str, order: Growth) -> Fraction:
     """The least value of `name` for which the case holds, if all other parameters are large; 0 if none is stated."""
     far = {n: FAR_TILE if n in order.tiles else FAR for a in case.alternatives for v, _ in a for n in v.names()}
+    # A constraint is affine in `name`: its values at 0 and 1 show its slope, and a rising one holds from its zero on.
     found = []
     for alternative in case.alternatives:
         bounds = [Fraction(0)]

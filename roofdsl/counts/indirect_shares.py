@@ -134,6 +134,7 @@ def _values_taken(counted: Counted, group: Group) -> Quasi | None:
     if len(reads) != 1 or chosen != reads or reads[0].element.array.name not in takes:
         return None
     index = next(g for g in counted.groups if g.array.name == reads[0].element.array.name)
+    # A[col[k], j] takes m rows at each of the n values of j: m*n elements. In A[col[k], k], each row comes with one k.
     others = frozenset[str]().union(*(s.symbols() for s in subscripts if s is not reads[0]))
     shared = others & reads[0].symbols() & loops
     if index.chosen or shared or not counted.reaches_all(index.array, index.known):
@@ -180,6 +181,7 @@ def _streams(counted: Counted, nest: Nest, element: Element, cache_bytes: int) -
     moves = [k for k, step in enumerate(steps) if step] == [last] and steps[last] == 1
     if not moves or any(inner in f.hidden() for f in forms) or nest.loops[-1].step != Const(1):
         return False
+    # A line stays until the loop has moved over it only if all that the loop touches meanwhile fits.
     together = [n for n in counted.nests if inner in {loop.var for loop in n.loops} or inner in n.hidden]
     touched = sum(len(n.accesses()) for n in together)
     return all(n.loops[-1].var == inner for n in together) and touched * (counted.line_bytes or 0) <= cache_bytes

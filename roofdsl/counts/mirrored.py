@@ -13,7 +13,7 @@ from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
+from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym, all_of
 from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.loops.transform import apply
 from roofdsl.sets.facts import Remainders
@@ -54,8 +54,8 @@ def mirrored(kernel: Kernel, given: Mapping[str, int], line_bytes: int) -> Condi
                 continue
             per_line = line_bytes // access.element.array.type.bytes
             own = affine(subscripts[0 if access.element.array.column_major else -1]).coefficients()
-            against = any(c < 0 for name, c in own.items() if name in loops)
-            for name in own.keys() - loops - given.keys() if against and per_line > 1 else ():
-                largest[name] = max(largest.get(name, 1), 2 * per_line)
-    parts = [Compare("==", Mod(Sym(n), Const(m)), Const(0)) for n, m in sorted(largest.items())]
-    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+            backwards = any(c < 0 for name, c in own.items() if name in loops)
+            if backwards and per_line > 1:
+                for name in own.keys() - loops - given.keys():
+                    largest[name] = max(largest.get(name, 1), 2 * per_line)
+    return all_of([Compare("==", Mod(Sym(n), Const(m)), Const(0)) for n, m in sorted(largest.items())])

@@ -216,14 +216,15 @@ def covers(form: Form) -> bool:
     """
     if any(not b.where for b in form.branches):
         return True
-    names = {n for b in form.branches for each in b.where for v, _ in each for n in v.names()}
+    values = [value for b in form.branches for constraints in b.where for value, _ in constraints]
+    names = frozenset[str]().union(*(value.names() for value in values))
+    # Between two bounds, the same cases hold everywhere. So a gap shows at a bound or right beside one.
     edges = {1}
-    for b in form.branches:
-        for value, _ in (c for each in b.where for c in each):
-            bound = _bound(value)
-            if bound is None:
-                return False
-            edges |= {bound[2] - 1, bound[2], bound[2] + 1}
+    for value in values:
+        bound = _bound(value)
+        if bound is None:
+            return False
+        edges |= {bound[2] - 1, bound[2], bound[2] + 1}
     cases = Cases(tuple(Case(b.where, Quasi.constant(1)) for b in form.branches))
     return len(names) == 1 and all(cases.evaluate(dict.fromkeys(names, e)) for e in edges if e > 0)
 
@@ -234,14 +235,18 @@ Chain = tuple[tuple[Quasi, ...], tuple[str, ...]]
 
 def condition_text(where: Alternatives) -> str:
     """A condition in the usual notation: `n >= 3`, `9 <= n <= 56 and m >= 2`, alternatives joined by `or`."""
-    each = [
-        [
-            *(" ".join(_interleaved([neat_text(v) for v in values], ops)) for values, ops in _chains(_plain(a))),
-            *(f"{_bracketed(text(r.of), r.of)} % {r.modulus} {r.relation} {r.number}" for r in _remainders(a)),
+
+    def one(constraints: tuple[Constraint, ...]) -> str:
+        parts = [
+            " ".join(_interleaved([neat_text(value) for value in values], ops))
+            for values, ops in _chains(_plain(constraints))
         ]
-        for a in where
-    ]
-    return " or ".join(" and ".join(chains) for chains in each)
+        parts += [
+            f"{_bracketed(text(r.of), r.of)} % {r.modulus} {r.relation} {r.number}" for r in _remainders(constraints)
+        ]
+        return " and ".join(parts)
+
+    return " or ".join(map(one, where))
 
 
 def _remainders(constraints: tuple[Constraint, ...]) -> list[Remainder]:
@@ -257,8 +262,7 @@ def _remainder_latex(found: Remainder) -> str:
 def _plain(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """The constraints on no remainders, without those that a stronger one implies: h >= r beside h >= r + 2."""
     kept = [(value, zero) for value, zero in constraints if remainder(value, zero) is None]
-    fixed = {m[0][0]: -(v.constant_value() / c) for v, z in kept if z and len(v.atoms()) == 1 for m, c in v if m}
-    known = {a: Quasi.constant(at) for a, at in fixed.items() if isinstance(a, str)}
+    known = dict(found for value, zero in kept if zero and (found := _fixed(value)) is not None)
     least: dict[Quasi, Fraction] = {}
     for value, zero in kept:
         if not zero:
@@ -271,6 +275,18 @@ def _plain(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
         return stronger or (now.is_constant() and now.constant_value() >= 0)
 
     return tuple(dict.fromkeys((value, zero) for value, zero in kept if zero or not implied(value)))
+
+
+def _fixed(value: Quasi) -> tuple[str, Quasi] | None:
+    """(n, number) if value = 0 says that n is this number: 3 for 2*n - 6; None for another form."""
+    moving = [(m, c) for m, c in value if m]
+    if len(moving) != 1:
+        return None
+    ((monomial, c),) = moving
+    ((atom, power), *others) = monomial
+    if others or power != 1 or not isinstance(atom, str):
+        return None
+    return atom, Quasi.constant(-value.constant_value() / c)
 
 
 def _bracketed(shown: str, value: Quasi) -> str:
@@ -311,17 +327,15 @@ def _range(constraints: Sequence[Constraint], name: str) -> str:
 
 def condition_latex(where: Alternatives) -> str:
     """A condition for math mode."""
-    each = [
-        [
-            *(
-                " ".join(_interleaved([neat_latex(v) for v in values], [LATEX_RELATIONS[op] for op in ops]))
-                for values, ops in _chains(_plain(a))
-            ),
-            *(_remainder_latex(r) for r in _remainders(a)),
+
+    def one(constraints: tuple[Constraint, ...]) -> str:
+        parts = [
+            " ".join(_interleaved([neat_latex(value) for value in values], [LATEX_RELATIONS[op] for op in ops]))
+            for values, ops in _chains(_plain(constraints))
         ]
-        for a in where
-    ]
-    return r"\ \text{or}\ ".join(",\\ ".join(chains) for chains in each)
+        return ",\\ ".join([*parts, *map(_remainder_latex, _remainders(constraints))])
+
+    return r"\ \text{or}\ ".join(map(one, where))
 
 
 def _interleaved(values: Sequence[str], relations: Sequence[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import product
 
-from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Mod, Or, Sym, add
+from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Mod, Or, Sym, add, all_of
 from roofdsl.sets.residues import Class
 from roofdsl.sets.sizes import Sizes
 
@@ -17,8 +17,7 @@ def condition_of(members: Sequence[Class], possible: Sequence[Class] | None, siz
     """
     if possible is None:
         (only,) = members
-        each = tuple(_is(r.name, r.period, r.rest, sizes) for r in only)
-        return each[0] if len(each) == 1 else And(each)
+        return all_of([_is(r.name, r.period, r.rest, sizes) for r in only]) or And(())
     names = [(r.name, r.period) for r in members[0]]
     chosen = {tuple(r.rest for r in c) for c in members}
     every = {tuple(r.rest for r in c) for c in possible}
@@ -33,8 +32,9 @@ def condition_of(members: Sequence[Class], possible: Sequence[Class] | None, siz
             _of_one(name, period, rests, possible_rests, sizes)
             for (name, period), rests, possible_rests in zip(names, chosen_of, possible_of, strict=True)
         ]
-        kept = [part for part in parts if part is not None]
-        return kept[0] if len(kept) == 1 else And(tuple(kept))
+        said = all_of([part for part in parts if part is not None])
+        assert said is not None
+        return said
 
     def is_member(rests: Sequence[int]) -> Condition:
         return And(tuple(_is(name, period, r, sizes) for (name, period), r in zip(names, rests, strict=True)))

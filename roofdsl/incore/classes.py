@@ -195,7 +195,8 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     if _INTEGERS.match(plain):
         return Kind("add", _ELEMENTS.get(plain[-1], "i32"), bits)
     if _PRODUCTS.match(plain):
-        last = "q" if plain == "pmullq" else "d" if plain == "pmulld" else "w"
+        # Cores multiply 16 bits, or the digits of a float (`pmuludq`); longer products may take several such steps.
+        last = plain[-1] if plain in ("pmullq", "pmulld") else "w"
         return Kind("mul", _ELEMENTS[last], bits)
     return Kind("shuffle", "f64", bits)
 

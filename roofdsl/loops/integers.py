@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Self, TypeVar
 
@@ -262,6 +262,13 @@ class And(_Connective):
 
     def __str__(self) -> str:
         return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts)
+
+
+def all_of(parts: Sequence[Condition]) -> Condition | None:
+    """The condition that all of these hold; None if there are none."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return And(tuple(parts))
 
 
 class Or(_Connective):

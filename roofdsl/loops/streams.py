@@ -30,7 +30,11 @@ def has_streams(kernel: Kernel) -> bool:
 
 def _any(body: Sequence[Node]) -> bool:
     for node in body:
-        inner = node.body if isinstance(node, For) else (*node.then, *node.orelse) if isinstance(node, If) else ()
+        inner: Sequence[Node] = ()
+        if isinstance(node, For):
+            inner = node.body
+        elif isinstance(node, If):
+            inner = (*node.then, *node.orelse)
         if stores_past_caches(node) or _any(inner):
             return True
     return False

@@ -174,7 +174,7 @@ def _tensor(device: Driver, type_name: str, stored: str, types: Types, *, n: int
     # a million random numbers, repeated, with a period that is not a whole number of rows
     real = np.random.default_rng(5).uniform(-1, 1, 1_000_003)
     pattern = np.asarray(real * 127, np.int8) if stored == "i8" else encode(real, stored)
-    target = "int32" if stored == "i8" else "float64" if stored == "f64" else "float32"
+    target = {"i8": "int32", "f64": "float64"}.get(stored, "float32")
     a, b = (device.filled((n, n), "C", np.roll(pattern, k)) for k in (0, 501_001))
     c = device.filled((n, n), "C", np.zeros(1, target))
     product = gemm_of(a, b.T, c)  # both are contiguous along the sum, the only order in which integers are multiplied

@@ -126,7 +126,12 @@ class _Counting:
             return True  # no distance matters
         if self.every or len(leaf.operands) <= MOST_ACCESSES or before.leaf is not leaf:
             return False
-        back = 0 if before.loop == OWN else cell.forms[len(leaf.loops) - 1] - before.at[-1] if before.at else 1
+        # the iterations of the innermost loop between the two accesses
+        back: Any = 1
+        if before.loop == OWN:
+            back = 0
+        elif before.at:
+            back = cell.forms[len(leaf.loops) - 1] - before.at[-1]
         if before.loop not in (OWN, len(leaf.loops) - 1) or not isinstance(back, int):
             return False
         most = sum(self.program.data[o.array].line_bytes for o in leaf.operands) * (back + 1)
@@ -209,6 +214,8 @@ class _Counting:
         if isinstance(distance, int):
             self._add(array, kind, distance, (), points(cell))
             return
+        # How the distance depends on the loop variables, whose numbers follow those of the sizes: steadily on some (the
+        # factor of each may contain sizes), as a product of two or as a power on others.
         linear: dict[int, Any] = {}
         bent: set[int] = set()
         for monomial, factor in distance.terms.items():
@@ -230,6 +237,8 @@ class _Counting:
         elif tied & linear.keys():
             self.tied[array].append(tied_distances(kind, cell, distance))
         else:
+            # Along each variable, the distance goes up or down in equal steps from its value at the low end: a
+            # progression for each, which need not be enumerated.
             start: Any = distance
             steps = []
             for u, factor in linear.items():

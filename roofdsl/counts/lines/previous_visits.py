@@ -61,6 +61,7 @@ class Reuse:
         layout = visit.group.layout
         found: dict[tuple[int, int, Shift], Candidate] = {}
         earlier = again and visit.ago == 0
+        # A line at an end of a row holds elements of the neighboring row, too, whose visits are visits of this line.
         sides = [0]
         if visit.start < 0:
             sides.append(-1)

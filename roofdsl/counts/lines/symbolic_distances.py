@@ -23,7 +23,7 @@ from roofdsl.counts.streamed import streamed_form
 from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes, TermBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes, statements
-from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
+from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym, all_of
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
@@ -102,8 +102,7 @@ class DistanceForms:
     @cached_property
     def where(self) -> Condition | None:
         """The residue class."""
-        parts = [Compare("==", Mod(Sym(n), Const(self.step)), Const(rest)) for n, rest in self.rests.items()]
-        return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+        return all_of([Compare("==", Mod(Sym(n), Const(self.step)), Const(rest)) for n, rest in self.rests.items()])
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
@@ -313,8 +312,9 @@ class DistanceForms:
         """The symbols at the given sizes; those without a number get large ones. Raises `error` for small sizes."""
         at = []
         for name, least in zip(self.names, self.least, strict=True):
-            value = self.given.get(name)
-            at.append(FAR if value is None else value // self.step if name in self.rests else value)
+            value = self.given.get(name, FAR)
+            # n = step*symbol + rest for sizes of a residue class
+            at.append(value // self.step if name in self.rests and name in self.given else value)
             if at[-1] < least:
                 raise error("closed forms hold for larger sizes")
         return at
