@@ -297,6 +297,31 @@ def _zeroes(plain: str, ops: tuple[Operand, ...]) -> bool:
     return len(ops) >= 2 and ops[0] == ops[1] and isinstance(ops[0], Register) and not ops[-1].mask  # type: ignore[union-attr]
 
 
+_COMPARING = re.compile(r"(?:cmp|test|bt)$|v?(?:u?comi|ptest$|testp)|k(?:or)?test")
+_SIGNS = {"cltq": "rax", "cwtl": "rax", "cbtw": "rax", "cqto": "rdx", "cltd": "rdx"}
+"""The register that each of these fills with the sign of (a part of) rax."""
+
+_OF_ONE_OPERAND = re.compile(
+    r"mov(?!hlps|lhps|[hl]p[sd])|cvt(?!\w*2s[sd])|sqrtp|rcpp|rsqrtp|roundp|pabs|pmov[sz]x|pshuf(?!b)|lddqu|phminposuw"
+)
+"""Instructions of SSE on a whole register that depend on their source alone."""
+
+
+def _compares(plain: str) -> bool:
+    """Whether an instruction sets flags and leaves all of its operands as they are."""
+    return _COMPARING.match(plain) is not None
+
+
+def _replaces_part(name: str, ops: tuple[Operand, ...]) -> bool:
+    """Whether an instruction of SSE keeps a part of its destination, or computes with it: `addpd %xmm0, %xmm1` adds to
+    xmm1, `movhpd (%rdi), %xmm1` and `cvtsi2sd %eax, %xmm1` replace one half.
+    """
+    if name.startswith(("v", "k")):
+        return False
+    between = all(isinstance(o, Register) for o in ops)
+    return _OF_ONE_OPERAND.match(name) is None or (name in ("movss", "movsd") and between)
+
+
 def _is_long_product(plain: str, ops: tuple[Operand, ...]) -> bool:
     """Whether it is a product of rax and its only operand, which it keeps: `imul %rcx`, unlike `imul %rcx, %rdx`."""
     return plain == "mul" or (plain == "imul" and len(ops) == 1)
@@ -304,7 +329,7 @@ def _is_long_product(plain: str, ops: tuple[Operand, ...]) -> bool:
 
 def _implied(plain: str, ops: tuple[Operand, ...]) -> tuple[str, ...]:
     """Registers that are read though the text does not name them: a division divides all of rdx:rax."""
-    if _is_long_product(plain, ops):
+    if _is_long_product(plain, ops) or plain in _SIGNS:
         return ("rax",)
     return ("rax", "rdx") if plain in ("div", "idiv") else ()
 
@@ -315,9 +340,7 @@ def _lanes(kind: Kind) -> int:
 
 def _leaves_memory(plain: str) -> bool:
     """Whether an instruction only reads its last operand, as comparisons, `push`, `mul` and divisions do."""
-    return plain in ("cmp", "test", "bt", "mul", "div", "idiv", "push") or plain.lstrip("v").startswith(
-        ("ucomi", "comi")
-    )
+    return _compares(plain) or plain in ("mul", "div", "idiv", "push")
 
 
 def _written(instruction: Instruction) -> str:
@@ -326,8 +349,10 @@ def _written(instruction: Instruction) -> str:
     """
     plain, _ = split_name(instruction.name)
     last = instruction.operands[-1] if instruction.operands else None
-    if plain in ("cmp", "test", "bt") or plain.lstrip("v").startswith(("ucomi", "comi", "ptest")):
+    if _compares(plain):
         return "flags"
+    if plain in _SIGNS:
+        return _SIGNS[plain]
     if plain in ("div", "idiv") or _is_long_product(plain, instruction.operands):
         return "rax"
     return last.family if isinstance(last, Register) else ""
@@ -339,19 +364,18 @@ def _also_read(instruction: Instruction) -> tuple[str, ...]:
     """
     name, ops = instruction.name, instruction.operands
     last = ops[-1] if ops else None
-    if not isinstance(last, Register):
-        return ()
     plain, _ = split_name(name)
+    implied = _implied(plain, ops)
+    if not isinstance(last, Register):
+        return implied
     # A byte written by `set` is merged with the rest of its register, so the old value counts for it, too.
     if name.startswith(("set", "cmov", "adc", "sbb")):
         return ("flags", last.family)
     masks = (last.mask,) if last.mask else ()
     if last.is_vector or last.family[0] == "k":
         old = bool(re.match(r"vfn?m(?:add|sub)|vperm[it]2|vpternlog|vpdp", name)) or last.merging
-        # Arithmetic of SSE has two operands, and overwrites the second.
-        old = old or (not name.startswith(("v", "k")) and not name.startswith(("mov", "cvt", "sqrt", "pshuf")))
+        old = old or _compares(plain) or _replaces_part(name, ops)
         return ((last.family,) if old else ()) + masks
-    implied = _implied(plain, ops)
     if implied:
         return (last.family, *implied)
     in_place = plain in _IN_PLACE and not (plain == "imul" and len(ops) == 3)

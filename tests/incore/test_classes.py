@@ -65,9 +65,24 @@ def test_what_moves_between_elements(line: str, kind: Kind) -> None:
         ("cmpl $0, (%rdi,%rax,4)", set(), "flags"),
         ("cmpl %ecx, (%rdi)", {"rcx"}, "flags"),
         ("pushq (%rdi)", set(), ""),
+        ("cltq", {"rax"}, "rax"),
+        ("cqto", {"rax"}, "rdx"),
+        ("vucomisd %xmm1, %xmm0", {"v0", "v1"}, "flags"),
+        ("vptest %ymm1, %ymm0", {"v0", "v1"}, "flags"),
+        ("kortestw %k1, %k0", {"k0", "k1"}, "flags"),
+        ("vaddpd %xmm2, %xmm1, %xmm0", {"v1", "v2"}, "v0"),
+        ("addpd %xmm1, %xmm0", {"v0", "v1"}, "v0"),
+        ("movsd %xmm1, %xmm0", {"v0", "v1"}, "v0"),
+        ("movsd (%rdi), %xmm0", set(), "v0"),
+        ("movhpd (%rdi), %xmm0", {"v0"}, "v0"),
+        ("movapd %xmm1, %xmm0", {"v1"}, "v0"),
+        ("cvtsi2sdl %eax, %xmm0", {"rax", "v0"}, "v0"),
+        ("cvtps2pd %xmm1, %xmm0", {"v1"}, "v0"),
+        ("pshufd $1, %xmm1, %xmm0", {"v1"}, "v0"),
+        ("pshufb %xmm1, %xmm0", {"v0", "v1"}, "v0"),
     ],
 )
-def test_registers_that_the_text_does_not_name(line: str, reads: set[str], writes: str) -> None:
+def test_registers_read_and_written(line: str, reads: set[str], writes: str) -> None:
     found = work(line)
     assert (set(found.reads), found.writes) == (reads, writes)
     assert (found.load is not None) == ("(" in line) and found.store is None

@@ -110,8 +110,8 @@ class Earlier:
         outside `loop` and have a smaller variable of `loop` (unless `aside`). Yields nothing if there is none.
         """
         leaf, place, operand = of
-        # The iterations in which the operand is on the line. A subscript fixes its loop: x[i + 3] is at element e if i is
-        # e - 3. In the last dimension, the line leaves as many values as it has elements.
+        # The iterations in which the operand is on the line. A subscript fixes its loop: x[i + 3] is at element e for
+        # i = e - 3. In the last dimension, the line leaves as many values as it has elements.
         box: list[tuple[Any, Any]] = list(leaf.box)
         for (d, offset), value in zip(operand.subscripts, line.fixed, strict=False):
             if d is None:
