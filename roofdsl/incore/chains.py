@@ -37,8 +37,8 @@ Latency = Callable[[str, str], float]
 Fuses = Callable[[str], bool]
 """Whether a product and a sum of this type become one instruction, an `fma`."""
 
-Place = tuple[object, ...]
-"""A scalar, or an element as it moves along the loop."""
+Place = tuple[tuple[object, ...], tuple[int, ...]]
+"""A scalar, or an element as it moves along the loop: what it is up to a shift, and the shift."""
 
 Start = tuple[Place, int]
 """A place, and the number of iterations since its value was left there."""
@@ -220,7 +220,7 @@ class _Walk:
         self.loop, self.latency, self.fuses = loop, latency, fuses
         self.step = loop.step.value if isinstance(loop.step, Const) else 1
         targets = [p.statement.target for p in statements if isinstance(p.statement, Assign)]
-        self.written = [(*self.place(t), t.array.name) for t in targets]
+        self.written = list(dict.fromkeys(map(self.place, targets)))
         self.now: dict[Place, Value] = {}
         self.lets: dict[str, Value] = {}
 
@@ -233,11 +233,13 @@ class _Walk:
             value = self.value(node.value)
         else:
             value = self.operation(node.op[:-1], (node.target, node.value), node.target.array.type)
-        name, _ = self.place(node.target)
-        self.now[name] = value
+        self.now[self.place(node.target)] = value
 
-    def place(self, e: Element | ScalarRef) -> tuple[Place, tuple[int, ...]]:
-        """The place up to a shift along the loop, and the shift: the constants of its moving subscripts."""
+    def place(self, e: Element | ScalarRef) -> Place:
+        """What the place is up to a shift along the loop, and the shift: the constants of its moving subscripts.
+
+        A[2*i] and A[2*i + 1] differ in the shift alone.
+        """
         if isinstance(e, ScalarRef):
             return (e.array.name,), ()
         rest: list[object] = [e.array.name]
@@ -257,19 +259,21 @@ class _Walk:
         one, if any wrote it.
         """
         name, shifts = self.place(e)
-        for written, targets, _ in self.written:
-            if written != name:
+        earlier: dict[int, Place] = {}
+        for written in self.written:
+            if written[0] != name:
                 continue
-            distance = self.distance(name, targets, shifts)
-            if distance == 0 and name in self.now:
-                return self.now[name]
+            distance = self.distance(name, written[1], shifts)
+            if distance == 0 and written in self.now:
+                return self.now[written]
             if distance == 0 and not shifts:
-                return {(name, 1): (0.0, ())}
+                distance = 1  # a place that stays the same, and that this iteration has not written yet
             if distance is not None and distance > 0:
-                return {(name, distance): (0.0, ())}
-        return {}
+                earlier[distance] = written
+        # Several statements may write the element, in different iterations: the last of these counts.
+        return {(earlier[least], least): (0.0, ()) for least in sorted(earlier)[:1]}
 
-    def distance(self, name: Place, written: tuple[int, ...], read: tuple[int, ...]) -> int | None:
+    def distance(self, name: tuple[object, ...], written: tuple[int, ...], read: tuple[int, ...]) -> int | None:
         """The number of iterations since the element was written, negative if it is written later; None if never."""
         steps = [part[0] * self.step for part in name[1:] if isinstance(part, tuple)]
         apart = {(w - r) / s for w, r, s in zip(written, read, steps, strict=True)}

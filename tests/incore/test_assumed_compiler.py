@@ -3,87 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import pairwise, product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from roofdsl.incore.assumed_code_cycles import Timer
-from roofdsl.incore.assumed_compiler import chain_words, in_core
-from roofdsl.incore.chains import Step, _cycles, _slowest, chain, overwritten_in, reductions
-from roofdsl.incore.innermost_loops import Loop, loops_of, stride_of, varies
+from roofdsl.incore.assumed_compiler import in_core
+from roofdsl.incore.chains import overwritten_in, reductions
+from roofdsl.incore.innermost_loops import loops_of, stride_of, varies
 from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.lang.record import replace
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
+from tests.incore.loops import HEAD, loop_of
 from tests.predict.machines import kernel_of
 from tests.predict.machines import machine as stating
 from tests.predict.test_ecm import FIVE_POINTS, HSW, KAHAN, SNB
-
-LATENCIES = {"add": 3.0, "mul": 5.0, "fma": 5.0, "div": 20.0, "min": 2.0, "sqrt": 21.0}
-
-
-def latency(cls: str, type_name: str) -> float:
-    return LATENCIES[cls]
-
-
-HEAD = "kernel k(n):\n    inout A, B: f64[n, n], x, y, u: f64[3 * n], s, t: f64\n    in c: f64\n"
-
-
-def loop_of(text: str, **sizes: int) -> Loop:
-    """The only innermost loop of a kernel of these lines, over matrices A, B, vectors x, y, u and scalars s, t, k."""
-    given = sized(kernel_of(HEAD + "".join(f"    {line}\n" for line in text.splitlines())), {"n": 40} | sizes)
-    found = [loop for loop in loops_of(Sized(with_numbers(given.kernel, given.values), given.values)) if loop.loop]
-    assert len(found) == 1
-    return found[0]
-
-
-@pytest.mark.parametrize(
-    ("body", "cycles"),
-    [
-        ("    y[i] = c * x[i] + s", None),
-        ("    s += x[i]", 3),
-        ("    s *= x[i]", 5),
-        ("    s max= x[i]", 2),
-        ("    s += x[i] * y[i]", 3),  # the product waits for nothing
-        ("    s = c * (s + x[i])", 8),
-        ("    s = s / c + x[i]", 23),
-        ("    x[i] = c * x[i - 1] + y[i]", 8),
-        ("    x[i] = c * x[i - 2] + y[i]", 4),  # two chains, each of every second iteration
-        ("    x[i] = c * x[i + 1] + y[i]", None),  # the old value of a later element
-        ("    x[i] = sqrt(x[i - 1])", 21),
-        ("    let a = x[i - 1] + c\n    x[i] = a * a", 8),
-        ("    t = s + x[i]\n    s = t * c", 8),
-        ("    s += x[i]\n    t += s * y[i]", 3),  # t follows s at the same speed
-        ("    t = x[i] + c\n    s = t * y[i]", None),  # written before it is read
-    ],
-)
-def test_chains_by_hand(body: str, cycles: float | None) -> None:
-    loop = loop_of("for i in range(2, n - 1):\n" + body)
-    assert loop.loop is not None
-    found = chain(loop.statements, loop.loop, latency)
-    assert (None if found is None else found.cycles) == (cycles if cycles is None else pytest.approx(cycles))
-
-
-@pytest.mark.parametrize(
-    ("body", "cycles", "operations"),
-    [
-        ("    x[i] = c * x[i - 1] + y[i]", 5, ("fma",)),
-        ("    x[i] = y[i] - (-c * x[i - 1])", 5, ("fma",)),
-        ("    s += x[i] * y[i]", 5, ("fma",)),
-        ("    s = c * s + s * y[i]", 10, ("mul", "fma")),  # the left product is the fused one
-        ("    s = c * (s + x[i])", 8, ("add", "mul")),
-        ("    s = s + x[i]", 3, ("add",)),
-    ],
-)
-def test_chains_of_fused_operations(body: str, cycles: float, operations: tuple[str, ...]) -> None:
-    loop = loop_of("for i in range(2, n - 1):\n" + body)
-    assert loop.loop is not None
-    found = chain(loop.statements, loop.loop, latency, lambda type_name: type_name == "f64")
-    assert found is not None and (found.cycles, found.operations) == (pytest.approx(cycles), operations)
 
 
 def test_relaxed_math_fuses_what_the_machine_can_fuse() -> None:
@@ -101,47 +37,6 @@ def test_relaxed_math_fuses_what_the_machine_can_fuse() -> None:
     (remedy,) = {s.remedy for s in in_core(kernel, {"n": n}, machine).steps if s.cause.startswith("chain of 8 cycles")}
     assert "--math relaxed" in remedy and "fused" in remedy
     assert not any(s.remedy for s in in_core(kernel, {"n": n}, unfused).steps if s.cause.startswith("chain of"))
-
-
-@given(st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(1, 130), st.integers(0, 9)), max_size=7))
-def test_the_slowest_chain_is_that_of_all_closed_ones(drawn: list[tuple[int, int, int, int]]) -> None:
-    """Against every order of every choice of places."""
-    steps = [Step((start,), (end,), apart, float(cycles), ()) for start, end, apart, cycles in drawn]
-    best = Fraction(0)
-    for size in range(1, 5):
-        for places in permutations(range(4), size):
-            pairs = [((a,), (b,)) for a, b in zip(places, places[1:] + places[:1], strict=True)]
-            for closed in product(*([s for s in steps if (s.start, s.end) == pair] for pair in pairs)):
-                best = max(best, Fraction(int(sum(s.latency for s in closed)), sum(s.distance for s in closed)))
-    found = _slowest(steps)
-    assert (_cycles(found) if found else 0) == best
-    assert all(after.start == before.end for before, after in zip(found, found[1:] + found[:1], strict=True))
-
-
-@pytest.mark.parametrize("apart", [1, 2, 5, 7, 31, 95, 96, 100])
-def test_a_chain_over_any_number_of_iterations(apart: int) -> None:
-    """`x[i] = c * x[i - d] + y[i]` takes 8 cycles for d iterations, which vectors of at most d elements may hold."""
-    loop = loop_of(f"for i in range({apart}, n):\n    x[i] = c * x[i - {apart}] + y[i]", n=200)
-    assert loop.loop is not None
-    found = chain(loop.statements, loop.loop, latency)
-    assert found is not None
-    assert (found.cycles, found.operations) == (8 / apart, ("mul", "add"))
-    assert (found.iterations, found.shortest) == (apart, apart)
-    kernel = kernel_of(
-        "kernel k(n):\n    in c: f64, y: f64[n]\n    inout x: f64[n]\n"
-        f"    for i in range({apart}, n):\n        x[i] = c * x[i - {apart}] + y[i]\n"
-    )
-    causes_ = {step.cause for step in in_core(kernel, {"n": 10_000}, load_machine("skylake_gold_6148")).steps}
-    assert ("no SIMD: an iteration needs the one before" in causes_) == (apart < 8)  # 512 bits
-
-
-def test_a_chain_names_its_own_operations() -> None:
-    """x follows t by a division and two products, but nothing waits for x; t is a sum over every second iteration."""
-    loop = loop_of("for i in range(2, n):\n    y[i] = y[i - 2] + c\n    x[i] = y[i - 1] / c * c * c")
-    assert loop.loop is not None
-    found = chain(loop.statements, loop.loop, latency)
-    assert found is not None and (found.cycles, found.operations) == (1.5, ("add",))
-    assert chain_words(found) == "chain of 1.5 cycles an iteration (add)"
 
 
 @pytest.mark.parametrize(
