@@ -15,7 +15,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.accesses import PlacedStatement, operands
 from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import Const, IntExpr, Sym, sub
+from roofdsl.loops.integers import Const, IntExpr, sub
 from roofdsl.loops.lower_values import type_of
 from roofdsl.loops.model import (
     Assign,
@@ -184,15 +184,23 @@ def overwritten_in(statements: Sequence[PlacedStatement], loop: For) -> str:
 
 
 def _may_meet(moving: IntExpr, fixed: IntExpr, loop: For) -> bool:
-    """Whether a subscript that grows by 1 with the loop's variable may equal one that does not depend on it."""
-    form = affine(moving)
-    if form.coefficients().get(loop.var, 0) != 1 or loop.var in fixed.symbols():
+    """Whether a subscript that moves with the loop's variable may equal one that does not depend on it."""
+    if loop.var not in moving.symbols() or loop.var in fixed.symbols():
         return False
-    shift = sub(fixed, sub(moving, Sym(loop.var)))  # the value of the variable at which the two are equal
-    before, after = affine(sub(loop.start, shift)), affine(sub(shift, loop.stop))
-    is_before = not before.terms and before.constant > 0
-    is_after = not after.terms and after.constant >= 0
-    return not (is_before or is_after)
+    form = affine(moving)
+    if loop.var in form.hidden():
+        return True
+    # The distance between the two grows or falls steadily. They do not meet if it has passed 0 at the start of the
+    # loop, if it has not gone beyond 0 at the stop, which is not reached, or if its steps miss 0.
+    coefficient = form.coefficients()[loop.var]
+    sign = 1 if coefficient > 0 else -1
+    stride = coefficient * (loop.step.value if isinstance(loop.step, Const) else 1)
+    apart = sub(moving, fixed)
+    first, end = (affine(apart.substitute({loop.var: bound})) for bound in (loop.start, loop.stop))
+    has_passed = not first.terms and sign * first.constant > 0
+    stays_before = not end.terms and sign * end.constant <= 0
+    steps_over = not first.terms and first.constant % stride != 0
+    return not (has_passed or stays_before or steps_over)
 
 
 def steps_of(

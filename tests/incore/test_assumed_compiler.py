@@ -91,6 +91,11 @@ def test_sums_that_could_be_reordered() -> None:
         ("for i in range(n), j in range(i, n):\n    A[i, j] += A[i, i] * B[i, j]", "A"),
         ("for i in range(n), j in range(i):\n    A[i, j] += A[i, i] * B[i, j]", ""),
         ("for i in range(n), j in range(n):\n    A[i, j] += B[i, 3]", ""),
+        ("for i in range(n), j in range(n):\n    A[i, n - 1 - j] += A[i, 3] * B[i, j]", "A"),  # at j = n - 4
+        ("for i in range(n), j in range(n - 4):\n    A[i, n - 1 - j] += A[i, 3] * B[i, j]", ""),
+        ("for i in range(n), j in range(4, n // 2):\n    A[i, 2*j] += A[i, 8] * B[i, j]", "A"),
+        ("for i in range(n), j in range(5, n // 2):\n    A[i, 2*j] += A[i, 8] * B[i, j]", ""),
+        ("for i in range(n), j in range(n):\n    A[i, j // 2] += A[i, 8] * B[i, j]", "A"),
     ],
 )
 def test_elements_that_the_loop_may_overwrite(nest: str, reread: str) -> None:
