@@ -13,7 +13,21 @@ from collections.abc import Callable
 from roofdsl.incore.assembly import REGISTERS, Immediate, Instruction, Memory, Operand, Register
 from roofdsl.incore.operand_bytes import SUFFIXES, WORDS, bytes_moved, split_name
 from roofdsl.incore.products import product, quotient, wide_product
-from roofdsl.incore.state import CONDITIONS, MASKS, Effect, Flags, Read, State, Write, holds, plain_condition, signed
+from roofdsl.incore.state import (
+    CONDITIONS,
+    MASKS,
+    Effect,
+    Flags,
+    Read,
+    State,
+    Write,
+    combined,
+    copied,
+    holds,
+    plain_condition,
+    signed,
+)
+from roofdsl.incore.vector_integers import vector_effect
 
 _BINARY: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "add": ("add", lambda a, b: a + b),
@@ -42,7 +56,8 @@ def effect(instruction: Instruction, state: State) -> Effect:
         return _nothing
     if bits == 0 and ops and isinstance(ops[-1], Register) and not ops[-1].is_vector and name in WORDS:
         bits = ops[-1].bits
-    made = _integer(name, bits, ops, state) or _wider(instruction.name, ops, state) or _vector(name, ops, state)
+    whole = instruction.name  # `movq %rax, %xmm0` is no `mov` of general registers
+    made = _integer(name, bits, ops, state) or _wider(whole, ops, state) or vector_effect(whole, ops, state)
     return made or _unknown(instruction, state)
 
 
@@ -52,9 +67,9 @@ def _nothing() -> None:
 
 def _unknown(instruction: Instruction, state: State) -> Effect:
     """An instruction on data: its destination becomes unknown, and so do the flags that it may change."""
-    ops = instruction.operands
+    name, ops = instruction.name, instruction.operands
     registers = state.registers
-    if instruction.name.startswith(_COMPARES):
+    if name.startswith(_COMPARES):
 
         def compare() -> None:
             state.flags = None
@@ -64,11 +79,13 @@ def _unknown(instruction: Instruction, state: State) -> Effect:
         return _nothing
     last = ops[-1]
     if isinstance(last, Register):
-        family = last.family
-        changes_flags = not instruction.name.startswith(("v", "k", "mov", "set"))
+        # `xadd` leaves its old destination in its source
+        families = {last.family} | {o.family for o in ops if isinstance(o, Register) and name.startswith("xadd")}
+        changes_flags = not name.startswith(("v", "k", "mov", "set"))
 
         def forget() -> None:
-            registers[family] = None
+            for family in families:
+                registers[family] = None
             if changes_flags:
                 state.flags = None
 
@@ -87,9 +104,9 @@ def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Ef
     if name not in WORDS or bits == 0 or any(isinstance(o, Register) and o.is_vector for o in ops):
         return None
     if name in ("mov", "movabs") and len(ops) == 2:
-        return _copy(state.reader(ops[0], bits), state.writer(ops[1], bits))
+        return copied(state.reader(ops[0], bits), state.writer(ops[1], bits))
     if name == "lea" and isinstance(ops[0], Memory):
-        return _copy(state.address(ops[0]), state.writer(ops[1], bits))
+        return copied(state.address(ops[0]), state.writer(ops[1], bits))
     if name in _BINARY and len(ops) == 2:
         return _binary(name, bits, ops, state)
     if name in ("cmp", "test"):
@@ -101,10 +118,11 @@ def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Ef
     if name in ("shlx", "shrx", "sarx") and len(ops) == 3:
         count, value, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[2], bits)
         kind = _SHIFTS[name[:3]]
-        return _copy(_both(value, count, lambda v, n: kind(v, n % bits, bits)), write)
+        return copied(combined(value, count, lambda v, n: kind(v, n % bits, bits)), write)
     if name == "andn":
-        a, b, write = state.reader(ops[1], bits), state.reader(ops[0], bits), state.writer(ops[2], bits)
-        return _copy(_both(a, b, lambda x, y: ~x & y), write)
+        return _and_not(bits, ops, state)
+    if name == "xchg":
+        return _exchange(bits, ops, state)
     if name in ("imul", "mul"):
         return product(name, bits, ops, state)
     if name == "mulx" and len(ops) == 3:
@@ -116,21 +134,6 @@ def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Ef
     if name == "bt":
         return _bit_test(bits, ops, state)
     return None
-
-
-def _copy(read: Read, write: Write) -> Effect:
-    def run() -> None:
-        write(read())
-
-    return run
-
-
-def _both(a: Read, b: Read, operation: Callable[[int, int], int]) -> Read:
-    def run() -> int | None:
-        x, y = a(), b()
-        return None if x is None or y is None else operation(x, y)
-
-    return run
 
 
 def _binary(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
@@ -156,6 +159,30 @@ def _binary(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Eff
         result = operation(a, b) & mask
         write(result)
         state.flags = (kind, a, b, bits) if kind != "and" and name in ("add", "sub") else ("and", result, result, bits)
+
+    return run
+
+
+def _and_not(bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
+    kept, cleared, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[2], bits)
+
+    def run() -> None:
+        a, b = kept(), cleared()
+        result = None if a is None or b is None else a & ~b
+        write(result)
+        state.flags = None if result is None else ("and", result, result, bits)
+
+    return run
+
+
+def _exchange(bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
+    first, second = state.reader(ops[0], bits), state.reader(ops[1], bits)
+    to_first, to_second = state.writer(ops[0], bits), state.writer(ops[1], bits)
+
+    def run() -> None:
+        a, b = first(), second()
+        to_first(b)
+        to_second(a)
 
     return run
 
@@ -204,8 +231,9 @@ def _shift(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effe
         n &= 63 if bits == 64 else 31  # the manual: even for 8 and 16 bits, so that a shift by 16 of these leaves 0
         result = kind(v, n, bits) & mask
         write(result)
-        if n:  # a shift by 0 leaves the flags of the instruction before it
-            state.flags = ("shift", result, result, bits)
+        # A shift by 0 leaves the flags of the instruction before it. Rotations set the carry and the overflow alone.
+        if n:
+            state.flags = None if name in ("rol", "ror") else ("shift", result, result, bits)
 
     return run
 
@@ -257,7 +285,7 @@ def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
     if widths is not None and len(ops) == 2 and isinstance(ops[1], Register):
         small, large = SUFFIXES[widths["source"]], SUFFIXES[widths["target"]]
         read, write = state.reader(ops[0], small), state.writer(ops[1], large)
-        return _copy(read, write) if widths["how"] == "z" else _signed_copy(read, small, write)
+        return copied(read, write) if widths["how"] == "z" else _signed_copy(read, small, write)
     if name in _EXTENSIONS:
         family, small, large = _EXTENSIONS[name]
         return _signed_copy(state.reader(REGISTERS["rax"], small), small, state.writer(Register(family, large), large))
@@ -313,59 +341,3 @@ def _conditional_move(ending: str, target: Operand) -> tuple[str, int]:
     if ending in CONDITIONS:
         return plain_condition(ending), target.bits if isinstance(target, Register) else 64
     return plain_condition(ending[:-1]), SUFFIXES.get(ending[-1:], 64)
-
-
-_MOVES = frozenset((
-    "movups", "movaps", "movupd", "movapd", "movdqu", "movdqa", "lddqu", "movdqu64", "movdqa64", "movdqu32", "movdqa32",
-    "movdqu8", "movdqu16",
-))  # fmt: skip
-
-
-def _vector(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Instructions on vector registers that hold integers: compilers keep addresses in them, and copy pieces of the
-    stack.
-    """
-    plain = name.removeprefix("v")
-    if any(isinstance(o, Register | Memory) and o.mask for o in ops):
-        return None
-    if plain in _MOVES and len(ops) == 2:
-        bits = max((o.bits for o in ops if isinstance(o, Register)), default=0)
-        return _copy(state.reader(ops[0], bits), state.writer(ops[1], bits)) if bits >= 128 else None
-    if plain in ("movq", "movd") and len(ops) == 2:
-        bits = 64 if plain == "movq" else 32
-        return _copy(state.reader(ops[0], bits), state.writer(ops[1], bits))
-    if plain == "pextrq" and len(ops) == 3 and isinstance(ops[0], Immediate):
-        lane, read = ops[0].value & 1, state.reader(ops[1], 128)
-        return _copy(_both(read, lambda: 64 * lane, lambda v, n: v >> n), state.writer(ops[2], 64))
-    if plain in ("punpcklqdq", "pinsrq", "paddq", "pbroadcastq"):
-        return _lanes(plain, ops, state)
-    if plain in ("pxor", "pxorq", "pxord", "xorps", "xorpd") and len(ops) == 3 and ops[0] == ops[1]:
-        return _copy(lambda: 0, state.writer(ops[2], 512))
-    return None
-
-
-def _lanes(plain: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Instructions on the 64-bit elements of a vector."""
-    last = ops[-1]
-    assert isinstance(last, Register)
-    bits, write = last.bits, state.writer(last, last.bits)
-    if plain == "pbroadcastq":
-        count = bits // 64
-        factor = sum(1 << 64 * k for k in range(count))
-        return _copy(_both(state.reader(ops[0], 64), lambda: factor, lambda v, f: (v & MASKS[64]) * f), write)
-    if len(ops) == 3 and plain == "punpcklqdq" and bits == 128:
-        high, low = state.reader(ops[0], 64), state.reader(ops[1], 64)
-        return _copy(_both(high, low, lambda h, v: (h & MASKS[64]) << 64 | v & MASKS[64]), write)
-    if len(ops) == 4 and plain == "pinsrq" and isinstance(ops[0], Immediate):
-        lane = 64 * (ops[0].value & 1)
-        source, whole = state.reader(ops[1], 64), state.reader(ops[2], 128)
-        keep = MASKS[128] ^ (MASKS[64] << lane)
-        return _copy(_both(source, whole, lambda s, v: v & keep | s << lane), write)
-    if len(ops) == 3 and plain == "paddq":
-        a, b = state.reader(ops[0], bits), state.reader(ops[1], bits)
-
-        def add(x: int, y: int) -> int:
-            return sum((((x >> k) + (y >> k)) & MASKS[64]) << k for k in range(0, bits, 64))
-
-        return _copy(_both(a, b, add), write)
-    return None

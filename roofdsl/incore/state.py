@@ -227,6 +227,28 @@ class State:
         return part
 
 
+# ---- effects ----
+
+
+def copied(read: Read, write: Write) -> Effect:
+    """Writes what is read."""
+
+    def run() -> None:
+        write(read())
+
+    return run
+
+
+def combined(a: Read, b: Read, operation: Callable[[int, int], int]) -> Read:
+    """Reads the result of an operation on two numbers; unknown if one of them is."""
+
+    def run() -> int | None:
+        x, y = a(), b()
+        return None if x is None or y is None else operation(x, y)
+
+    return run
+
+
 # ---- conditions ----
 
 
@@ -280,8 +302,9 @@ def holds(condition: str, flags: Flags | None) -> bool | None:
         found = holds(_OPPOSITE[condition], flags)
         return None if found is None else not found
     carry, zero, sign, overflow = _flag_values(flags)
-    # Bit tests define the carry alone, products carry and overflow; the other flags have no known values.
-    defined = {"carry": ("b",), "product": ("b", "o")}.get(flags[0])
+    # Bit tests define the carry alone, products carry and overflow, shifts zero and sign; the other flags have no known
+    # values.
+    defined = {"carry": ("b",), "product": ("b", "o"), "shift": ("e", "be", "s")}.get(flags[0])
     if defined is not None and condition not in defined:
         return None
     match condition:

@@ -40,6 +40,7 @@ def _random_line(rng: random.Random) -> str:
         f"movzbl {_named(rng.choice(NAMES), 'b')}, {_named(rng.choice(NAMES), 'l')}",
         f"movslq {_named(rng.choice(NAMES), 'l')}, %{rng.choice(NAMES)}",
         f"movsbq {_named(rng.choice(NAMES), 'b')}, %{rng.choice(NAMES)}", f"mul{wide} {x}", f"imul{wide} {x}",
+        f"xchg{suffix} {a}, {b}", f"rol{suffix} ${shift % 8}, {b}", f"ror{suffix} ${shift % 8}, {b}",
     ))  # fmt: skip
 
 
@@ -94,6 +95,41 @@ def test_a_product_says_whether_it_fits(product: str) -> None:
             continue  # it leaves the flags as they were
         assert [holds(c, state.flags) for c in ("b", "ae", "o", "no")] == expected, (a, b)
         assert holds("e", state.flags) is None
+
+
+@pytest.mark.skipif(not NATIVE, reason="the text is for x86-64")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "andnq %rcx, %rax, %rdx", "andnl %eax, %ecx, %edx", "rolq $6, %rax", "rorl $4, %ecx", "shrq %rax", "shlb %cl",
+        "sarl %ecx", "shlq $9, %rcx", "xaddq %rax, %rcx", "xchgw %ax, %cx", "btq $3, %rax", "decl %ecx", "negq %rax",
+        "movq %rax, %xmm1", "adcq %rax, %rcx", "popcntq %rax, %rcx",
+    ],
+)  # fmt: skip
+def test_what_is_known_after_an_instruction_is_true(line: str) -> None:
+    """Every register and condition that has a value has that of the processor, whatever the flags were before."""
+    from roofdsl.measure.assembled import loops
+
+    stored = [f"set{c} {24 + k}(%rdi)" for k, c in enumerate(CONDITIONS)]
+    stored += [f"movq %{name}, {8 * k}(%rdi)" for k, name in enumerate(NAMES[:3])]
+    for a, b in ((3, 5), (2**63, 1), (2**64 - 1, 2**31), (0, 0), (2**32 + 255, 2**64 - 2), (5, 5)):
+        given = {"rax": a, "rcx": b, "rdx": 77}
+        load = [f"movabsq ${value}, %{name}" for name, value in given.items()]
+        before = "cmpq %rcx, %rax"
+        buffer = np.zeros(8, np.uint64)
+        loops({"f": [*load, before, line, *stored]}, {})["f"](buffer.ctypes.data, 1)
+        state = State({})
+        state.registers |= given
+        for instruction in read(f"\t{before}\n\t{line}\n").instructions:
+            effect(instruction, state)()
+        for name, value in zip(given, buffer, strict=False):
+            assert state.registers[name] in (None, int(value)), (line, given)
+        for k, condition in enumerate(CONDITIONS):
+            assert holds(condition, state.flags) in (None, bool(buffer.view(np.uint8)[24 + k])), (
+                line,
+                condition,
+                given,
+            )
 
 
 def test_unknown_values_spread_and_zeroing_ends_them() -> None:
