@@ -118,16 +118,14 @@ class Plateaus:
         everywhere = possible is not None and len(members) == len(possible)
         where = None if everywhere else condition_of(members, possible, self.access_sets.sizes)
         told = []
-        count = len(rows[members[0]])
-        for k in range(count):
+        for k in range(count := len(rows[members[0]])):
             each = {c: rows[c][k] for c in members}
             # Members share starts, leading terms and ends (Row.told); their terms of lower order may differ.
             row = each[members[0]]
             blurred = any(r.blurred for r in each.values()) or any(map(self._hides, members))
             apart = None if everywhere else members
             whole = None if blurred else self._form(each, apart)
-            # Only on the last plateau, where everything hits, does a form hold for all larger caches. One with floors
-            # beside a condition on remainders would say the same twice.
+            # Only where everything hits does a form hold up to any cache. Floors beside `where` would say it twice.
             single = whole.single if row.hits is None and whole is not None else None
             if single is not None and where is not None and floors_of(single):
                 single = None
