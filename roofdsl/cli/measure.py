@@ -106,8 +106,8 @@ def measure(
     """Verify and time the kernels of FILE (or FILE:NAME, or a shipped name) on this machine.
 
     A program is timed as a whole and launch by launch. Those of its kernels that lack the chosen variant run as `loops`
-    (on a GPU, `naive`); a kernel on its own that lacks it is an error. The exit status is 1 if results cannot be
-    verified, because rounding errors may be larger than the results themselves.
+    (on a GPU, `naive`). It is an error if a kernel that is not part of a program lacks the variant. The exit status is
+    1 if results cannot be verified, because rounding errors may be larger than the results themselves.
     """
     refuse_strict(backend, math)
     known = _CPU if backend == "cpu" else _GPU

@@ -95,7 +95,7 @@ def _command(name: str, kind: Kind) -> click.Command:
     files = click.argument("files" if several else "file", required=not kind.files.startswith("["), **shape)
     command: Any = run
     options = [SHARED[each] if isinstance(each, str) else _option(each) for each in kind.options]
-    for decorate in reversed([files, *options[:1], figure_option, *options[1:], look_options()]):
+    for decorate in reversed([files, *options[:1], figure_option, *options[1:], look_options(bars=kind.has_bars)]):
         command = decorate(command)
     return click.command(name)(command)
 

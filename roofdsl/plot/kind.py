@@ -61,7 +61,7 @@ class Kind:
     line: its description in the list of kinds. about: the beginning of its own help. options: in the order of its help.
     figure: a function of `Asked` and, by name, of its own options; it returns the matplotlib Figure, or raises
     CommandError if there is nothing to draw. files: its subjects: "[FILE...]", at least one "FILE...", or one kernel
-    "FILE".
+    "FILE". has_bars: whether it is a bar chart, whose y axis has no numbers to be limited.
     """
 
     line: str
@@ -69,6 +69,7 @@ class Kind:
     options: tuple[Shared | Option, ...]
     figure: Callable[..., Any]
     files: Literal["[FILE...]", "FILE...", "FILE"] = "[FILE...]"
+    has_bars: bool = False
 
 
 def at_option(about: str) -> Option:

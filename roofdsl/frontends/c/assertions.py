@@ -44,9 +44,12 @@ class Assertions:
     def returns(self, node: Any) -> bool:
         """`if (n <= 0 || n % 4) return;` at the beginning of a function: the opposite is assumed, for calls that go on.
         Whether a pointer is null is skipped. Gives whether the statement is read. Raises Again.
+
+        A call that returns later has done something before, which the kernel of the other calls does not count.
         """
         context = self.context
-        if not leaves(node) or context.guarded or context.choosing or context.facts.ranges or context.calls:
+        begun = context.out or context.accesses
+        if not leaves(node) or begun or context.guarded or context.choosing or context.facts.ranges or context.calls:
             return False
         return all(self._fails(part) for part in _alternatives(node.cond))
 

@@ -285,4 +285,5 @@ KIND = Kind(
     ),
     _figure,
     files="FILE...",
+    has_bars=True,
 )

@@ -241,4 +241,5 @@ KIND = Kind(
     ),
     _figure,
     files="FILE...",
+    has_bars=True,
 )
