@@ -72,6 +72,14 @@ def test_looks_that_cannot_be(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("kind", ["ecm", "runtime"])
+def test_bar_charts_offer_no_limits_of_an_axis_without_numbers(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plot", kind, "gemv", "--machine", "v100", "--set", "n=64", "--ylim", "1:2", "-o", "a.svg"]) == 2
+    assert "No such option" in capsys.readouterr().err
+    assert run(["plot", kind, "--help"]) == 0
+    assert "--xlim" in (told := capsys.readouterr().out) and "--ylim" not in told
+
+
 def test_looks_are_of_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["advise", "matmul", "--machine", "v100", "--set", "n=64", "--dark"]) == 2
     assert "add --plot" in capsys.readouterr().err
