@@ -99,9 +99,9 @@ for name in ("matmul_ijk", "matmul_ikj"):
 # %% [markdown]
 # ## Short inner loops
 #
-# Sixteen iterations are four vectors. With nineteen, three are left over for scalar code, which takes almost as long
-# as the vectors. Forty iterations leave no rest, but the end of a loop of more than 32 iterations is mispredicted.
-# That costs the core 15 cycles each time.
+# Sixteen iterations are four vectors. With nineteen, three are left over for scalar code, which takes almost as long as
+# the vectors. Forty iterations leave no remainder, but the model assumes that the end of a loop of more than 32
+# iterations, counted as written and not in vectors, is mispredicted. That costs the core 15 cycles each time.
 
 # %%
 rows = kernel("""

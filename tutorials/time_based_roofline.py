@@ -68,10 +68,10 @@ def not_shown(statement: str, why: str) -> None:
 # %% [markdown]
 # ## The machine
 #
-# A launch takes 4.2 us. ERT measured 828.8 GB/s, 15.16 TFLOP/s in single precision and 29.18 in half precision.
-# The paper computes the peak of the matrix units from the clock: 80 x 8 x 1.312 GHz x 4^3 x 2. (At that clock the
-# chip has too few lanes for 15.16 and 29.18; `docs/errata.md` lists what in the paper does not follow from its own
-# premises.)
+# A launch takes 4.2 us. The Empirical Roofline Toolkit (ERT) measured 828.8 GB/s, 15.16 TFLOP/s in single precision and
+# 29.18 in half precision. The paper computes the peak of the matrix units from the clock: 80 x 8 x 1.312 GHz x 4^3 x 2.
+# (At that clock the chip has too few lanes for 15.16 and 29.18; `docs/errata.md` lists what in the paper does not
+# follow from its own premises.)
 
 # %%
 peak = V100.rate("f16", "tensor").per_s
