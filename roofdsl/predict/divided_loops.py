@@ -56,11 +56,15 @@ class Division(Record):
     alone: Fraction = Fraction(0)
     loops: tuple[Shared, ...] = (Shared(Fraction(1), None),)
 
+    def phases(self, cores: int) -> tuple[tuple[Fraction, Fraction], ...]:
+        """(share of all work, share that its busiest core does) of the work that one core does and of each loop."""
+        if cores == 1:
+            return ((Fraction(1), Fraction(1)),)
+        return ((self.alone, self.alone), *((loop.part, loop.busiest(cores)) for loop in self.loops))
+
     def busiest(self, cores: int) -> Fraction:
         """The share of all work that the busiest core does."""
-        if cores == 1:
-            return Fraction(1)
-        return self.alone + sum((loop.busiest(cores) for loop in self.loops), Fraction(0))
+        return sum((busiest for _, busiest in self.phases(cores)), Fraction(0))
 
     @property
     def is_unlike(self) -> bool:

@@ -23,6 +23,7 @@ from roofdsl.predict.expected_level_times import (
     is_nearest,
     measured_turns_s,
     nearest_first,
+    past_caches_s,
     transfer_s,
     turns_s,
 )
@@ -61,7 +62,8 @@ class Expected(Record):
     behind the nearest cache, nearest first. data_s: loads and transfers combined by the machine's rule. launch_s: the
     time that launches add. overlap: how much of the possible overlap happens, from 0 to 1; None if the machine does not
     say. core: for one launch, its in-core time. relaxed_s: the expected time with relaxed math, if that is a remedy.
-    ladder: for one launch, the causes in the order in which they were added, the launch last.
+    ladder: for one launch, the causes in the order in which they were added, the launch last. past_caches_s: for one
+    launch, the part of the transfers that are stores past the caches.
     """
 
     expected_s: Fraction
@@ -77,6 +79,7 @@ class Expected(Record):
     core: InCore | None = None
     relaxed_s: Fraction | None = None
     ladder: tuple[Rung, ...] = ()
+    past_caches_s: Fraction = Fraction(0)
 
     def __add__(self, other: Expected) -> Expected:
         """Both, one after the other."""
@@ -190,6 +193,7 @@ def expected(
     return Expected(
         work_s + called, core.model, causes_of(bound_s, ladder), core_s, loads_s, transfers, data_s, called,
         machine.transfer_overlap, core.assumptions + notes, core, ladder=tuple(ladder),
+        past_caches_s=sum((past_caches_s(level, usual) for level in farther), Fraction(0)),
     )  # fmt: skip
 
 

@@ -64,16 +64,32 @@ def both_directions_s(level: LevelTime, machine: Machine) -> Fraction:
     Stores that bypass the caches come after both: they and the loads wait in the same buffers of a core. Their
     bandwidth is the one stated for them, or else that of the other stores.
     """
+    stores_per_s = _stores_per_s(level, machine)
+    if stores_per_s is None:
+        return level.time_s
+    loads = (level.loads_bytes or 0) / level.bandwidth_bytes_per_s
+    stores = ((level.stores_bytes or 0) - level.streamed_bytes) / stores_per_s
+    return (max(loads, stores) if level.duplex_bytes is not None else loads + stores) + past_caches_s(level, machine)
+
+
+def past_caches_s(level: LevelTime, machine: Machine) -> Fraction:
+    """The part of `both_directions_s` that stores past the caches take, in seconds."""
+    if not level.streamed_bytes:
+        return Fraction(0)
+    stores_per_s = _stores_per_s(level, machine)
+    if stores_per_s is None:
+        return level.streamed_bytes / max(level.bandwidth_bytes_per_s, level.streamed_bytes_per_s or Fraction(0))
+    return level.streamed_bytes / (level.streamed_bytes_per_s or stores_per_s)
+
+
+def _stores_per_s(level: LevelTime, machine: Machine) -> Fraction | None:
+    """The bandwidth of ordinary stores in bytes per second; None if the level's own time holds for loads and stores."""
     part = next((part for part in machine.hierarchy if part.name == level.name), None)
     slow = None if part is None else part.stores_bytes_per_s
-    through = (level.stores_bytes or 0) - level.streamed_bytes
     if part is None or level.loads_bytes is None or (slow is None and not level.streamed_bytes):
-        return level.time_s
+        return None
     # a ceiling lowers all of them
-    stores_per_s = (slow or part.bandwidth_bytes_per_s) * level.bandwidth_bytes_per_s / part.bandwidth_bytes_per_s
-    loads, stores = level.loads_bytes / level.bandwidth_bytes_per_s, through / stores_per_s
-    past = level.streamed_bytes / (level.streamed_bytes_per_s or stores_per_s)
-    return (max(loads, stores) if level.duplex_bytes is not None else loads + stores) + past
+    return (slow or part.bandwidth_bytes_per_s) * level.bandwidth_bytes_per_s / part.bandwidth_bytes_per_s
 
 
 def nearest_first(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:

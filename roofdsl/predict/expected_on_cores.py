@@ -18,7 +18,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
 from roofdsl.predict.expected import Expected, Rung, causes_of
-from roofdsl.predict.expected_level_times import measured_turns_s
+from roofdsl.predict.expected_level_times import measured_turns_s, turns_s
+from roofdsl.predict.expected_rates import for_data_on_cores
 from roofdsl.predict.prediction import Cores, LevelTime, Prediction
 from roofdsl.predict.some_cores import bandwidths, one_core_among, shared_levels, some_cores
 
@@ -30,22 +31,24 @@ def timed_on_cores(
     machine: Machine,
     *,
     cores: int,
+    as_compiled: bool,
     predicted: Callable[[Machine], Prediction],
 ) -> Prediction:
     """The prediction of the bound on this number of the machine's cores, with the expected time or why there is none.
 
-    predicted: the prediction of the same launch, with its expected time, on a machine of one core. Raises CommandError
-    if the machine does not state what one core gets from the memory, and what `predicted` raises.
+    as_compiled: whether the bound counts the accesses of compiled code. predicted: the prediction of the same launch,
+    with its expected time, on a machine of one core. Raises CommandError if the machine does not state what one core
+    gets from the memory, and what `predicted` raises.
     """
     divided = division_if_counted(kernel, values)
     if cores > 1 and divided is None:
         return replace(bound, no_expected=f"{undivided(kernel)}: `--cores 1` predicts that")
-    single = predicted(one_core_among(machine, cores))
+    single = predicted(one_core_with_data(machine, cores, bound.footprint_bytes))
     if single.expected is None:
         return replace(bound, no_expected=single.no_expected)
-    found = on_several(single, single.expected, machine, cores, divided or Division())
+    found = on_several(single, single.expected, machine, cores, divided or Division(), as_compiled=as_compiled)
     shared = longest_shared(single, single.expected, machine)
-    n_s = saturation(single.expected, shared, divided)
+    n_s = saturation(single.expected, shared)
     return replace(
         bound,
         expected=replace(found, causes=causes_of(bound.bound_s, found.ladder)),
@@ -59,11 +62,22 @@ def timed_on_all_cores(
     kernel: Kernel,
     values: Mapping[str, int],
     machine: Machine,
+    *,
+    as_compiled: bool,
     predicted: Callable[[Machine], Prediction],
 ) -> Prediction:
     """As `timed_on_cores`, for all cores. Nobody asked for a number of cores, so the prediction does not state it."""
-    timed = timed_on_cores(bound, kernel, values, machine, cores=machine.units or 1, predicted=predicted)
+    cores = machine.units or 1
+    timed = timed_on_cores(bound, kernel, values, machine, cores=cores, as_compiled=as_compiled, predicted=predicted)
     return replace(timed, cores=None)
+
+
+def one_core_with_data(machine: Machine, cores: int, data_bytes: int | None) -> Machine:
+    """`one_core_among` this number of cores, which share so much data, at the rates of their caches for that; None if
+    the size of the data is not known. Raises CommandError as `one_core_among` does.
+    """
+    usual = machine if data_bytes is None else for_data_on_cores(data_bytes, machine, cores)
+    return one_core_among(usual, cores)
 
 
 def division_if_counted(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
@@ -78,53 +92,71 @@ def division_if_counted(kernel: Kernel, values: Mapping[str, int]) -> Division |
 
 def longest_shared(single: Prediction, found: Expected, machine: Machine) -> tuple[str, Fraction]:
     """The shared level that takes longest, with the seconds of its transfers at the rate of all cores."""
-    all_cores = bandwidths(machine)
-    own = {cache.name for cache in machine.caches} - set(shared_levels(machine))
-    rates = {level.name: level.bandwidth_bytes_per_s for level in single.levels}  # of one core
-    times = {
-        name: time * rates[name] / all_cores.get(name, rates[name]) for name, time in found.transfers if name not in own
-    }
-    memory = next((level for level in single.levels if level.name == machine.main_memory.name), None)
-    if memory is not None and memory.streamed_bytes:  # these stores have another rate of one core
-        times[memory.name] = max(times[memory.name], _level_of(memory, machine).time_s)
-    return max(times.items(), key=lambda item: item[1])
+    return max(_shared_times(single, found, machine, machine.units or 1).items(), key=lambda item: item[1])
 
 
-def saturation(found: Expected, shared: tuple[str, Fraction], divided: Division | None) -> int | None:
+def _shared_times(single: Prediction, found: Expected, machine: Machine, cores: int) -> dict[str, Fraction]:
+    """The seconds of the transfers of each shared level, and of each link, at the rate of this number of cores."""
+    several, memory = some_cores(machine, cores), machine.main_memory.name
+    rates, own = bandwidths(several), {cache.name for cache in machine.caches} - set(shared_levels(machine))
+    levels, times = {level.name: level for level in single.levels}, {}
+    for name, time in found.transfers:
+        if name in own:
+            continue
+        alone = levels[name]
+        slower = alone.bandwidth_bytes_per_s / rates.get(name, alone.bandwidth_bytes_per_s)
+        past_s = found.past_caches_s if name == memory else Fraction(0)
+        past_slower, rate = slower, several.main_memory.streamed_bytes_per_s
+        if rate is not None and alone.streamed_bytes_per_s is not None:
+            past_slower = alone.streamed_bytes_per_s / rate
+        times[name] = (time - past_s) * slower + past_s * past_slower
+    return times
+
+
+def saturation(found: Expected, shared: tuple[str, Fraction]) -> int | None:
     """n_s, the number of cores whose work takes as long as the shared level's transfers, if iterations can be divided
-    as finely as needed; None without transfers, and if the work that one core does alone takes longer.
+    as finely as needed; None without transfers.
     """
-    one_s = found.expected_s - found.launch_s
-    alone_s = one_s * (1 if divided is None else divided.alone)
-    return max(1, ceil((one_s - alone_s) / (shared[1] - alone_s))) if shared[1] > alone_s else None
+    return max(1, ceil((found.expected_s - found.launch_s) / shared[1])) if shared[1] else None
 
 
-def on_several(single: Prediction, found: Expected, machine: Machine, cores: int, divided: Division) -> Expected:
-    """The expected time on this number of cores, with its causes (`Expected.ladder`) counted from their bound."""
-    part = divided.busiest(cores)
+def on_several(
+    single: Prediction, found: Expected, machine: Machine, cores: int, divided: Division, *, as_compiled: bool
+) -> Expected:
+    """The expected time on this number of cores, with its causes (`Expected.ladder`) counted from their bound.
+
+    The work that one core does alone and each loop that cores share follow each other, and each takes at least its part
+    of the time of the slowest shared level.
+    """
+    part, phases = divided.busiest(cores), divided.phases(cores)
     several = some_cores(machine, cores)
     levels = [_level_of(level, several) for level in single.levels]
-    shared, shared_s = longest_shared(single, found, machine)
+    times = _shared_times(single, found, machine, cores)
+    if as_compiled:  # nothing is faster than the bound
+        shared_names = shared_levels(machine)
+        times |= {v.name: max(times.get(v.name, v.time_s), v.time_s) for v in levels if v.name in shared_names}
+    shared, shared_s = max(times.items(), key=lambda item: item[1])
     limit_s = max(shared_s, measured_turns_s([level.with_allocated() for level in levels], several))
 
-    def work(one_core_s: Fraction) -> Fraction:
-        return max(one_core_s * part, limit_s)
+    def work(one_core_s: Fraction, least_s: Fraction = limit_s) -> Fraction:
+        return sum((max(one_core_s * busiest, least_s * share) for share, busiest in phases), Fraction(0))
 
     *rungs, launched = found.ladder
-    least = max([single.launch_s, *(level.time_s for level in levels if level.name == shared)])
+    shared_level_s = (level.time_s for level in levels if level.name == shared)
+    least = max([single.launch_s, turns_s(levels, several), *shared_level_s])
     ladder = [replace(rung, reached_s=max(rung.reached_s * part, least)) for rung in rungs]
     if part * cores > 1:
         ladder.insert(0, Rung(UNEVEN, divided.remedy, max(single.bound_s * part, least)))
-    waiting = Rung(f"all cores share {shared}", "a working set that fits into a nearer cache", Fraction(0))
-    ladder.append(replace(waiting, reached_s=max(ladder[-1].reached_s, limit_s)))
     work_s = work(found.expected_s - found.launch_s)
+    waiting = Rung(f"all cores share {shared}", "a working set that fits into a nearer cache", Fraction(0))
+    ladder.append(replace(waiting, reached_s=max(ladder[-1].reached_s, work_s)))
     ladder.append(replace(launched, reached_s=work_s + found.launch_s))
     return replace(
         found,
         expected_s=work_s + found.launch_s,
         core_s=found.core_s * part,
         loads_s=found.loads_s * part,
-        transfers=tuple((name, max(t * part, shared_s if name == shared else 0)) for name, t in found.transfers),
+        transfers=tuple((name, work(time, times.get(name, Fraction(0)))) for name, time in found.transfers),
         data_s=work(found.data_s),
         relaxed_s=None if found.relaxed_s is None else work(found.relaxed_s - found.launch_s) + found.launch_s,
         ladder=tuple(ladder),

@@ -36,6 +36,17 @@ def for_data_of(size_bytes: int, machine: Machine) -> Machine:
     return replace(machine, caches=tuple(_for_data_of(Fraction(size_bytes, c.copies), c) for c in machine.caches))
 
 
+def for_data_on_cores(size_bytes: int, machine: Machine, cores: int) -> Machine:
+    """As `for_data_of`, if this number of cores share the data: only the copies that serve them hold some. The machine
+    states no other rate for larger data then, so one of its cores can stand for each of them.
+    """
+    units, caches = machine.units or 1, []
+    for cache in machine.caches:
+        copies = -(-cache.copies * cores // units)
+        caches.append(replace(_for_data_of(Fraction(size_bytes, copies), cache), larger_bytes_per_s=None))
+    return replace(machine, caches=tuple(caches))
+
+
 def _for_data_of(size_bytes: Fraction, cache: Cache) -> Cache:
     """The cache with its rates for so much data. Those of stored lines were measured with the smaller working sets, and
     are taken to change as the typical rate does.

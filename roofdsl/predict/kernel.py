@@ -131,10 +131,10 @@ def predict(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, opt
 def _with_expected(case: _Case, found: Prediction, code: Code) -> Prediction:
     """The prediction with its expected time, or with the reason why there is none."""
     kernel, machine, options = case.written, case.machine, case.options
+    compiled, moved = options.accesses == "compiled", partial(_moving, case, found)
     if is_timed_by_core(machine, options):
         by_one = partial(predict, kernel, case.values, options=replace(options, energy=False))
-        return timed_on_all_cores(found, kernel, case.values, machine, by_one)
-    compiled, moved = options.accesses == "compiled", partial(_moving, case, found)
+        return timed_on_all_cores(found, kernel, case.values, machine, as_compiled=compiled, predicted=by_one)
     return with_expected(found, kernel, case.values, machine, code, as_compiled=compiled, moving=moved)
 
 

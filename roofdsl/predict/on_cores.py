@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -16,12 +17,13 @@ from roofdsl.predict.expected_on_cores import (
     division_if_counted,
     longest_shared,
     on_several,
+    one_core_with_data,
     saturation,
     timed_on_cores,
 )
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Cores, Prediction
-from roofdsl.predict.some_cores import one_core_among, some_cores
+from roofdsl.predict.some_cores import some_cores
 
 
 class Scaling(Record):
@@ -29,7 +31,7 @@ class Scaling(Record):
 
     single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
     the seconds of its transfers; saturation: the number of cores from which it is the limit; None if nothing is
-    transferred, or if the transfers take less time than the work that one core does alone.
+    transferred.
     """
 
     single: Prediction
@@ -50,12 +52,15 @@ def scaling(
     divided = division_if_counted(kernel, values)
     if divided is None and max(cores, default=1) > 1:
         raise CommandError(undivided(kernel), "leave out --cores, or change the loops")
-    times = []
+    one_of, times = {some_cores(machine, 1): (single, found)}, []
     for n in cores:
-        own = _single(kernel, values, one_core_among(machine, n), options) if n == machine.units else (single, found)
-        times.append(on_several(*own, machine, n, divided or Division()).expected_s)
+        one = one_core_with_data(machine, n, single.footprint_bytes)
+        if one not in one_of:
+            one_of[one] = _single(kernel, values, one, options)
+        compiled = options.accesses == "compiled"
+        times.append(on_several(*one_of[one], machine, n, divided or Division(), as_compiled=compiled).expected_s)
     shared = longest_shared(single, found, machine)
-    return Scaling(single, tuple(cores), tuple(times), shared, saturation(found, shared, divided))
+    return Scaling(single, tuple(cores), tuple(times), shared, saturation(found, shared))
 
 
 def _single(kernel: Kernel, values: Mapping[str, int], one: Machine, options: Options) -> tuple[Prediction, Expected]:
@@ -77,9 +82,8 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     several = replace(predict(kernel, values, their, replace(options, code=None)), cores=Cores(cores))
     if options.code is None:
         return several
-    timed = timed_on_cores(
-        several, kernel, values, machine, cores=cores, predicted=lambda one: predict(kernel, values, one, options)
-    )
+    by_one, compiled = partial(predict, kernel, values, options=options), options.accesses == "compiled"
+    timed = timed_on_cores(several, kernel, values, machine, cores=cores, as_compiled=compiled, predicted=by_one)
     return with_energy(timed, their) if options.energy else timed
 
 

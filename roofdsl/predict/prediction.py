@@ -44,7 +44,7 @@ class Cores(Record):
     (n_s).
 
     shared: the level, and the seconds of its transfers for all cores together. Both are None if there is no expected
-    time, if nothing is transferred to a shared level, or if the work that one core does alone takes longer.
+    time, or if nothing is transferred to a shared level.
     """
 
     count: int

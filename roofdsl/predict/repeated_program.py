@@ -64,15 +64,16 @@ def steady_parts(
         found, part = _mixed(cold, warm_launch(place, machine), set(names), machine), at.launched[place]
         if found.expected is None or found.expected.core is None:
             return found
+        compiled = options.accesses == "compiled"
         if is_timed_by_core(machine, options):
 
             def by_one(one: Machine) -> Prediction:
                 return mixed_on(one, place, names, launch(place, one, warm=False))
 
-            return timed_on_all_cores(found, part.kernel, dict(part.arguments), machine, by_one)
+            values = dict(part.arguments)
+            return timed_on_all_cores(found, part.kernel, values, machine, as_compiled=compiled, predicted=by_one)
         own = replace(options, warm=True, unit=unit_of(part.kernel))
         moved = moving(part.kernel, dict(part.arguments), machine, own, found)
-        compiled = options.accesses == "compiled"
         return composed(found, found.expected.core, machine, as_compiled=compiled, moving=moved)
 
     parts = []

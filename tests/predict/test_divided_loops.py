@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil
 
 import pytest
 
@@ -156,11 +157,11 @@ def test_the_expected_time_is_that_of_the_busiest_core(monkeypatch: pytest.Monke
     told = on_cores(half, {"n": 8}, eight, 4, CODE)
     assert any("52.9 % are outside of the loops that cores share" in note for note in told.assumptions)
     assert told.expected is not None and UNEVEN in [c.cause for c in told.expected.causes]
-    assert told.cores is not None and told.cores.saturation is None, "one core alone takes longer than the memory"
+    assert told.cores is not None and told.cores.shared is not None
+    saturated = ceil(1 / told.cores.shared[1])
+    assert told.cores.saturation == saturated, "of the loop that cores share"
     figure = draw_scaling([scaling(half, {"n": 8}, eight, [1, 4], CODE)], ["half"], "title")
-    assert [t.get_text() for t in figure.legends[0].get_texts()] == [
-        "half: never saturates DRAM, a part runs on one core"
-    ]
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == [f"half: n_s = {saturated} (DRAM)"]
 
 
 def test_without_a_number_of_cores_all_of_a_machine_share_the_loops() -> None:

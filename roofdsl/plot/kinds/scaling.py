@@ -109,8 +109,6 @@ def _key(found: Scaling, label: str) -> str:
     name, transfers_s = found.shared
     if not transfers_s:
         return f"{label}: uses no shared level"
-    if found.saturation is None:
-        return f"{label}: never saturates {name}, a part runs on one core"
     return f"{label}: n_s = {found.saturation} ({name})"
 
 
