@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from roofdsl.lang import tree
 from roofdsl.lang.attribute_row import Attribute
+from roofdsl.lang.check_levels import check_level, check_one_core, check_order
 from roofdsl.lang.checked import CheckedMachine, Entry
 from roofdsl.lang.findings import Report, did_you_mean, listed
 from roofdsl.lang.machine_attributes import SETTINGS, attributes
@@ -91,7 +91,7 @@ class _Resolver:
         found = CheckedMachine(name.text, title, entries, sources, self.source, self.block.span)
         self._unlinked(found)
         self._capped(found)
-        self._ordered(found)
+        check_order(found, self.report)
         return found
 
     def _once(self, line: tree.MachineLine, what: str, *key: str) -> None:
@@ -194,6 +194,7 @@ class _Resolver:
         else:
             rate = resolve_quantity(line.quantities[0], self._type(target), self.report)
         if is_level:
+            check_one_core(line, self.levels, self.report)
             return {"name": label, "level": target.text, "bandwidth_bytes_per_s": rate}
         return {"name": label, "type": target.text, "rate_per_s": rate, "cls": self._class(line, 1)}
 
@@ -208,10 +209,13 @@ class _Resolver:
             self.report.error("machine-twice", message, line.span)
         if name.text in TYPES:
             self.report.error("name-kind", f"`{name.text}` is a type, so it cannot name a level", name.span)
+        wrong = len(self.report.errors)
         size = int(resolve_quantity(line.quantities[0], "size", self.report))
         bandwidth = resolve_quantity(line.quantities[1], "bandwidth", self.report)
+        are_known = len(self.report.errors) == wrong
         options = self._options(line)
-        self._fit(line, size, options)
+        if are_known:
+            check_level(line, size, bandwidth, options, self.report)
         return {"name": name.text, "size_bytes": size, "bandwidth_bytes_per_s": bandwidth, **options}
 
     def _options(self, line: tree.MachineLine) -> Fields:
@@ -269,20 +273,6 @@ class _Resolver:
         value = resolve_quantity(quantity, kind, self.report)
         return int(value) if kind == "size" else value
 
-    def _fit(self, line: tree.MachineLine, size: int, values: Fields) -> None:
-        if "one_stream_bytes_per_s" in values and "streams" not in values:
-            message = "`one_stream` does not tell how many streams reach the bandwidth"
-            self.report.error("machine-option", message, line.span, "add `streams 6`")
-        length = values.get("line_bytes")
-        if length is None:
-            return
-        if length > size:
-            message = f"a line of {length} bytes does not fit into {size} bytes"
-            self.report.error("machine-option", message, line.span)
-        if length % values.get("sector_bytes", length):
-            message = f"a line of {length} bytes is not a whole number of sectors of {values['sector_bytes']} bytes"
-            self.report.error("machine-option", message, line.span)
-
     # ---- the rest ----
 
     def _setting(self, line: tree.MachineLine) -> Fields:
@@ -318,9 +308,13 @@ class _Resolver:
             self.report.error("class-unknown", message, cls.span, help)
         for name in types:
             self._type(name)
+        wrong = len(self.report.errors)
         bits = resolve_quantity(line.quantities[0], "bits", self.report)
         if bits.denominator != 1:
             self.report.error("quantity-whole", "the width must be a whole number of bits", line.quantities[0].span)
+        elif bits % 8 and len(self.report.errors) == wrong:
+            message = f"instructions work on whole bytes, but {bits} bits are not"
+            self.report.error("quantity-whole", message, line.quantities[0].span, "such as `64 bits` or `256 bits`")
         type_name = types[0].text if types else ""
         self._once(line, "instruction", cls.text, *([type_name] if types else []), f"{int(bits)} bits")
         return {"cls": cls.text, "type": type_name, "bits": int(bits), **self._options(line)}
@@ -360,15 +354,6 @@ class _Resolver:
                 if cap.fields["power_cap_w"] <= constant.fields["constant_power_w"]:
                     message = "the power cap must be above the constant power, or nothing can be executed"
                     self.report.error("machine-power", message, cap.line.span)
-
-    def _ordered(self, machine: CheckedMachine) -> None:
-        """Report a cache such as L1 after one such as L2: predictions take the first cache to be the nearest."""
-        named = [(c, c.fields["name"]) for c in machine.all_of("cache")]
-        numbered = [(c, name) for c, name in named if name[:1] == "L" and name[1:].isdecimal()]
-        for (_, before), (cache, name) in pairwise(numbered):
-            if int(name[1:]) < int(before[1:]):
-                message = f"`{name}` stands after `{before}`, but caches are listed from the nearest to the farthest"
-                self.report.error("machine-order", message, cache.line.span, f"move the line of `{name}` up")
 
     def _unlinked(self, machine: CheckedMachine) -> None:
         ends = {link.fields[end] for link in machine.all_of("link") for end in ("start", "end")}

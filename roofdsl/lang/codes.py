@@ -91,6 +91,7 @@ CODES: dict[str, str] = {
     "machine-twice": "A peak, level, ceiling, link or property that is defined twice.",
     "machine-option": "An option of a line of a machine that is unknown, repeated or not applicable.",
     "machine-order": "Caches that are not listed from the nearest to the farthest.",
+    "machine-smaller": "Warning: a cache that is smaller than the nearer one.",
     "machine-power": "A `power_cap` that is not above the `constant_power`.",
     "machine-pipes": "A `pipes` line that is not `separate add mul`, `separate add mul div` or `units`.",
     "machine-transfers": "A `transfers` line that is neither `transfers serial` nor `transfers overlap [SHARE]`.",

@@ -304,6 +304,10 @@ class Machine(Record):
             return self.rate(type_name, "special", costs)
         own = (costs or {}).get(cls)
         stated = self.stated(type_name, cls)
+        unfused = self.stated(type_name, UNFUSED) if cls == "fma" else None
+        if stated is not None and unfused is not None and unfused.rate_per_s > stated.rate_per_s:
+            note = f"{type_name}: a pair runs as one add and one mul, which are faster than a fused one"
+            return Rate(unfused.rate_per_s, (note,))
         if stated is not None and own is None:
             return Rate(stated.rate_per_s)
         if cls in MATRIX_CLASSES:

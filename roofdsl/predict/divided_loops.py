@@ -43,6 +43,7 @@ class Shared(Record):
         """
         if self.iterations is None:
             return self.part / cores
+        cores = min(cores, self.iterations)  # others get none
         fewest, more = divmod(self.iterations, cores)
         if self.first is None:
             return self.part * Fraction(fewest + (more > 0), self.iterations)

@@ -132,8 +132,8 @@ def on_several(
     several = some_cores(machine, cores)
     levels = [_level_of(level, several) for level in single.levels]
     times = _shared_times(single, found, machine, cores)
+    shared_names = shared_levels(machine)
     if as_compiled:  # nothing is faster than the bound
-        shared_names = shared_levels(machine)
         times |= {v.name: max(times.get(v.name, v.time_s), v.time_s) for v in levels if v.name in shared_names}
     shared, shared_s = max(times.items(), key=lambda item: item[1])
     limit_s = max(shared_s, measured_turns_s([level.with_allocated() for level in levels], several))
@@ -142,7 +142,7 @@ def on_several(
         return sum((max(one_core_s * busiest, least_s * share) for share, busiest in phases), Fraction(0))
 
     *rungs, launched = found.ladder
-    shared_level_s = (level.time_s for level in levels if level.name == shared)
+    shared_level_s = (level.time_s for level in levels if level.name in shared_names)
     least = max([single.launch_s, turns_s(levels, several), *shared_level_s])
     ladder = [replace(rung, reached_s=max(rung.reached_s * part, least)) for rung in rungs]
     if part * cores > 1:

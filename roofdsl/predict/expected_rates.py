@@ -54,6 +54,7 @@ def _for_data_of(size_bytes: Fraction, cache: Cache) -> Cache:
     larger = cache.larger_bytes_per_s
     if larger is None or not (cache.larger_from_bytes or 0) <= size_bytes <= cache.size_bytes:
         return cache
+    larger = min(larger, cache.bandwidth_bytes_per_s)  # nothing is expected to exceed the best
     times = larger / _expected_per_s(cache)
     stored = ("stores_bytes_per_s", "written_bytes_per_s", "written_loads_bytes_per_s")
     changed = {name: getattr(cache, name) * times for name in stored if getattr(cache, name) is not None}

@@ -74,7 +74,31 @@ def blocks(m: Machine) -> list[Block]:
         rows.append((f"sustained {s.level} {s.direction}", options(s, "sustained", rate), s.source))
     rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
     source: list[Block] = [line(f"source: {m.source}", 0)] if m.source else []
-    return [Title(m.name, f"  {m.title}" if m.title else ""), *source, Gap(), figures(rows)]
+    return [Title(m.name, f"  {m.title}" if m.title else ""), *source, Gap(), figures(_narrow(rows))]
+
+
+def _narrow(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """The rows, with long values on several lines: a measured cache has 500 characters of options."""
+    found = []
+    for name, value, source in rows:
+        first, *more = _lines(value.split(", "))
+        found += [(name, first, source), *(("", rest, "") for rest in more)]
+    return found
+
+
+def _lines(parts: Iterable[str]) -> list[str]:
+    """The parts, separated by commas, in as few lines as they need."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + len(part) < WIDEST:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return [*(f"{text}," for text in lines[:-1]), lines[-1]]
+
+
+WIDEST = 72
+"""The most characters of a machine's value in one line."""
 
 
 def _overlap(share: Fraction) -> str:

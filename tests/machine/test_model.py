@@ -57,6 +57,14 @@ def test_pairs_without_fused_multiply_add_run_as_two_operations() -> None:
     assert "no fused multiply-add" in found.assumptions[0]
 
 
+def test_a_fused_rate_below_the_unfused_one_is_no_bound() -> None:
+    """Code can always run a pair as one add and one mul, and 5 TFLOP/s of these are 5 TFLOP/s of pairs."""
+    m = machine("peak f64 fma 2 TFLOP/s\npeak f64 5 TFLOP/s")
+    found = m.rate("f64", "fma")
+    assert found.per_s == m.peak("f64").per_s == 5 * 10**12
+    assert found.assumptions == ("f64: a pair runs as one add and one mul, which are faster than a fused one",)
+
+
 @pytest.mark.parametrize(
     ("type_name", "cls", "message", "help"),
     [

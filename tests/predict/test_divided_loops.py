@@ -115,6 +115,10 @@ def test_cores_get_iterations_that_are_not_alike(n: int, m: int, cores: int) -> 
     assert busiest(HALVES, cores, n=n, m=m) == most([2 * n if 2 * i < n else 2 for i in range(0, n, 3)])
 
 
+def test_more_cores_than_iterations_take_no_longer_to_count() -> None:
+    assert busiest(UPPER, 10**30, n=20, m=1) == busiest(UPPER, 19, n=20, m=1)
+
+
 SKEWED = """
 kernel skewed(t, n):
     inout A: f64[t + n]

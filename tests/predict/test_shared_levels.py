@@ -120,6 +120,29 @@ def test_what_one_core_does_alone_does_not_overlap_with_what_cores_share() -> No
     assert found.cores is not None and (found.cores.saturation, found.cores.count) == (5, 8)
 
 
+def test_no_step_is_below_a_bound_of_levels_that_take_turns() -> None:
+    """The bound adds 0.24 us of L2's hits to the 72 us of DRAM, and so does each step towards the expected time. Nor is
+    a step below the time of DRAM if a slower L3 is what the cores wait for.
+    """
+    turns = eight(
+        "cache L1 32 KiB, 2380.8 GB/s, line 64 B, copies 8, write_allocate",
+        "cache L2 1 MiB, 1587.2 GB/s, line 64 B, copies 8, write_allocate, beside 952.32 GB/s",
+        "memory DRAM 64 GB, 10 GB/s, line 64 B, duplex",
+        'ceiling "one core, DRAM" DRAM 2.5 GB/s',
+    )
+    slow = eight(
+        "cache L1 32 KiB, 1766.4 GB/s, line 64 B, copies 8, write_allocate",
+        "cache L3 4 MiB, 588.8 GB/s, line 64 B, write_allocate, typical 1 MB/s",
+        "memory DRAM 64 GB, 32.35 GB/s, line 64 B",
+        'ceiling "one core, DRAM" DRAM 15 GB/s',
+    )
+    compiled = replace(CODE, accesses="compiled")
+    for made in (turns, slow):
+        for cores in range(1, 9):
+            found = on_cores(kernel_of(TRIAD.format("")), {"n": 30_000}, made, cores, compiled).expected
+            assert found is not None and all(cause.share_s > 0 for cause in found.causes), cores
+
+
 def test_each_loop_waits_for_its_own_part_of_the_shared_level() -> None:
     """Two rows keep two cores busy, which saturates nothing; eight rows after them saturate the memory."""
     made = eight("cache L1 1 KiB, 1766.4 GB/s, line 64 B, copies 8, no_write_allocate", "memory DRAM 64 GB, 100 GB/s, "
