@@ -53,7 +53,7 @@ def check_one_core(line: tree.MachineLine, levels: Mapping[str, object], report:
     """Report a ceiling such as `"one core, DRAM"` that is of another level, or that spells its level otherwise."""
     label = line.label.text if line.label else ""
     level, named = line.names[0].text, label.removeprefix(ONE_CORE)
-    if label == named or named == level:
+    if named in (label, level):
         return
     if named in levels or named.lower() == level.lower():
         message = f"the name says what one core gets from `{named}`, but the ceiling is of `{level}`"
@@ -73,5 +73,7 @@ def check_order(machine: CheckedMachine, report: Report) -> None:
             return
     for (nearer, before), (cache, name) in pairwise(named):
         if cache.fields["size_bytes"] < nearer.fields["size_bytes"]:
-            message = f"`{name}` is smaller than `{before}`; the bytes behind it are counted as if there were no `{before}`"
+            message = (
+                f"`{name}` is smaller than `{before}`; the bytes behind it are counted as if there were no `{before}`"
+            )
             report.warning("machine-smaller", message, cache.line.span, "give the size of one copy of each cache")

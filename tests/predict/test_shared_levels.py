@@ -17,7 +17,9 @@ from roofdsl.predict.on_cores import on_cores, scaling
 from tests.predict.machines import kernel_of, machine
 
 CODE = Options(code=Code("stated"))
-TRIAD = "kernel triad(n):\n    in A, C: f64[n]\n    out B: f64[n]\n    for i in range(n):\n        {}B[i] = A[i] + C[i]\n"
+TRIAD = (
+    "kernel triad(n):\n    in A, C: f64[n]\n    out B: f64[n]\n    for i in range(n):\n        {}B[i] = A[i] + C[i]\n"
+)
 HALF_ALONE = """
 kernel half(n):
     in A: f64[n]
