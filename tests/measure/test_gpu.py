@@ -258,7 +258,8 @@ def test_a_known_gpu_is_characterized() -> None:
     assert format_source(Source("x.roof", text)) == text
     machine = machine_of(load_file(Source("x.roof", text)), None)
     assert machine.name == "made_up_100_measured" and machine.units == UNITS
-    assert float(machine.rate("f32", "fma").per_s) == pytest.approx(peak_of("f32", "fma"), rel=0.01)
+    fused = machine.stated("f32", "fma")
+    assert fused is not None and float(fused.rate_per_s) == pytest.approx(peak_of("f32", "fma"), rel=0.01)
     assert float(machine.rate("tf32", "tensor").per_s) == pytest.approx(RATES["tensor"], rel=0.01)
     assert machine.main_memory.name == "HBM" and float(machine.launch_s or 0) == pytest.approx(RATES["replayed"])
     assert {s.direction for s in machine.sustained} == {"read", "mixed"}

@@ -105,7 +105,7 @@ def test_the_expected_time_has_their_own_rate() -> None:
 
 def test_what_the_last_cache_keeps_is_lost_to_loads_alone() -> None:
     """b fits into L2 and is there in the bound. If L2 keeps less, its loads add to the stores, which are more."""
-    own = cpu(ways=", holds 64 KiB")
+    own = cpu(ways=", holds 24 KiB")
     text = "kernel copy(n):\n    in b: f32[n]\n    out a: f64[n]\n    for i in range(n):\n        stream a[i] = b[i]\n"
     levels = predict(kernel_of(text), {"n": 50_000}, own, Options(warm=True)).levels
     assert (levels[-1].loads_bytes, levels[-1].stores_bytes) == (0, 400_000)
