@@ -240,3 +240,10 @@ void several_calls(int n, double *a) {
 void of_the_file(int n, double *a) { for (int i = 0; i < n; i++) a[i] = a[i] * 0.5 + table[1][2] * 0.0 + level * 0.0; }
 double dot(size_t n, const double *x, const double *y) { double s = 0; for (size_t i = 0; i < n; i++) s += x[i] * y[i]; return s; }
 float largest(int n, float *x) { float m = 0; for (int i = 0; i < n; i++) m = fmaxf(m, fabsf(x[i])); return 2 * m; }
+typedef double ten[10];
+void pointer_to_rows_of_rows(int n, ten (*a)[3]) {
+    for (int i = 0; i < n; i++) for (int j = 0; j < 3; j++) for (int k = 0; k < 10; k++) a[i][j][k] += i + j - k;
+}
+void truth_in_casts(int n, double *a, int *k) {
+    for (int i = 0; i < n; i++) a[i] = (long) k[i] ? 1.0 : (int) (a[i] > 0.5) ? 2.0 : 3.0;
+}

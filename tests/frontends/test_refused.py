@@ -18,7 +18,6 @@ for block in f"\n{TABLE}".split("\n== ")[1:]:
     CASES[name] = (text, code, marked)
 
 
-@pytest.mark.spread(60)
 @pytest.mark.parametrize("name", CASES)
 def test_refused(name: str, tmp_path: Path) -> None:
     text, code, marked = CASES[name]

@@ -10,10 +10,6 @@ from pycparser import c_ast
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang.record import Record
 
-_INTEGERS = {
-    "char": "i8", "signed char": "i8", "unsigned char": "u8", "short": "i16", "unsigned short": "u16",
-    "int": "i32", "signed": "i32", "unsigned": "u32", "long": "i64", "unsigned long": "u64", "_Bool": "u8",
-}  # fmt: skip
 _FLOATS = {"float": "f32", "double": "f64", "_Float16": "f16", "__fp16": "f16", "__bf16": "bf16", "_Float32": "f32",
            "_Float64": "f64"}  # fmt: skip
 _COMPLEX = {"f32": "c64", "f64": "c128"}
@@ -23,8 +19,8 @@ ELEMENTS = ("f16", "bf16", "f32", "f64", "c64", "c128", "i8", "i16", "i32", "i64
 
 
 class CType(Record):
-    """`base`: an element type's name, u8 to u64, `void`, or `other`; `dims`: of an array, None for a dimension that is
-    not stated.
+    """`base`: an element type's name, u1 (`_Bool`) to u64, `void`, or `other`; `dims`: of an array, None for a
+    dimension that is not stated.
 
     `pointers`: the number of pointer levels around the array; `words`: the base as C writes it.
     """
@@ -81,8 +77,8 @@ def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
     names = [n for n in inner.names if n not in ("const", "volatile", "register", "restrict")]
     if len(names) == 1 and names[0] in typedefs and names[0] not in _FLOATS:
         of = ctype(typedefs[names[0]], typedefs)
-        if pointers and of.dims:
-            return CType(of.base, of.words, of.dims, pointers + of.pointers)
+        if dims and of.pointers:  # `typedef double *row; row A[5]` is `double *A[5]`: rows that may lie anywhere
+            return CType("other", "an array of pointers")
         return CType(of.base, of.words, (*dims, *of.dims), pointers + of.pointers, of.volatile or volatile,
                      of.const or "const" in quals, restrict)  # fmt: skip
     base = _base(names)
@@ -106,7 +102,7 @@ def _base(names: list[str]) -> str:
     rest = [w for w in words if w not in ("unsigned", "signed", "int")]
     if rest in (["long"], ["long", "long"]):
         return "u64" if unsigned else "i64"
-    kinds = {(): "i32", ("char",): "i8", ("short",): "i16", ("_Bool",): "u8"}
+    kinds = {(): "i32", ("char",): "i8", ("short",): "i16", ("_Bool",): "u1"}
     found = kinds.get(tuple(rest))
     if found is None:
         return "other"

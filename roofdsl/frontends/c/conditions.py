@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.c_types import common, is_unsigned, joined, same
+from roofdsl.frontends.c.c_types import common, is_integer, is_unsigned, joined, same
 from roofdsl.frontends.c.context import Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_float
+from roofdsl.frontends.c.static_types import static_type
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
@@ -64,10 +65,19 @@ class Conditions:
             return Joined("not", inner, None)
         if isinstance(node, c_ast.BinaryOp) and node.op in _TURNED:
             return self._compare(node.op, self.values.value(node.left), self.values.value(node.right), node)
-        if isinstance(node, c_ast.Cast) and not isinstance(node.expr, c_ast.Constant):
+        if isinstance(node, c_ast.Cast) and self._keeps_truth(node):
             return self.read(node.expr)
         value = self.values.value(node)
         return self._compare("!=", value, Value("i32", None, None, Poly.number(0)), node)
+
+    def _keeps_truth(self, cast: Any) -> bool:
+        """Whether the value before a cast is zero where the value after it is: `(int) x` is 0 for x = 0.5."""
+        of, to = static_type(cast.expr, self.context), self.context.type_of(cast.to_type.type)
+        if of is None or not is_integer(of) or not to.is_plain:
+            return False
+        if _is_truth(cast.expr):
+            return True
+        return to.is_integer and int(to.base[1:]) >= int(of[1:])
 
     def _compare(self, op: str, a: Value, b: Value, node: Any) -> Condition:
         a, b = _whole(a), _whole(b)
@@ -158,6 +168,13 @@ class Conditions:
         if value.poly is not None or isinstance(value.expr, tree.Number):
             return value
         return self.context.let("t", value, node)
+
+
+def _is_truth(node: Any) -> bool:
+    """Whether an expression is 0 or 1 by its form."""
+    while isinstance(node, c_ast.Cast):
+        node = node.expr
+    return isinstance(node, c_ast.BinaryOp | c_ast.UnaryOp) and node.op in (*_TURNED, "&&", "||", "!")
 
 
 def _whole(value: Value) -> Value:

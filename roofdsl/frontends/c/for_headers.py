@@ -176,6 +176,7 @@ class Headers:
             least = (op in ("<", "<=") and arms == sides) or (op in (">", ">=") and arms == sides[::-1])
             most = (op in (">", ">=") and arms == sides) or (op in ("<", "<=") and arms == sides[::-1])
             if (least and kind == "min") or (most and kind == "max"):
+                self.values.conditions.read(node.cond)  # refuses `k < n` with unsigned n, where k may be negative
                 return [*self.bounds(node.iftrue, kind), *self.bounds(node.iffalse, kind)]
         return [self.values.integer(node, "a loop bound")]
 
@@ -183,7 +184,22 @@ class Headers:
         """The choice that a call of a function such as `imin` stands for; any other expression as it is."""
         called = node.name.name if isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID) else ""
         function = self.context.program.functions.get(called)
-        return node if function is None else _choice(function, node) or node
+        if function is None or not self._keeps_values(function, node):
+            return node
+        return _choice(function, node) or node
+
+    def _keeps_values(self, function: Any, call: Any) -> bool:
+        """Whether arguments reach a function, and its result comes back, without losing digits or signs: `int` to
+        `unsigned` does that only for what is not negative.
+        """
+        result = self.context.type_of(function.decl.type.type)
+        types = [result, *(self.context.type_of(p.type) for p in parameters(function))]
+        if any(not t.is_plain or t.base not in ("i32", "i64", "u32", "u64", "f64") for t in types):
+            return False
+        if not any(is_unsigned(t.base) for t in types):
+            return True
+        given = call.args.exprs if call.args is not None else []
+        return all(self.context.facts.not_negative(self.values.integer(a, "a loop bound")) for a in given)
 
     def _first(self, bound: Any) -> Any:
         """One of the bounds that `a < b ? a : b` or `fmin(a, b)` stands for."""
@@ -203,20 +219,12 @@ class Headers:
                 return Poly.number(1)
             case c_ast.UnaryOp(op="--" | "p--"):
                 return Poly.number(-1)
-            case c_ast.Assignment(op="+=" | "-=" as op):
-                by = self.values.integer(node.rvalue, "a step")
-                step = by if op == "+=" else -by
-            case c_ast.Assignment(op="="):
-                symbol = self.context.symbol()
-                variable = self.context.scopes.find(name)
-                assert variable is not None
-                before = self.context.env.get(variable)
-                self.context.env[variable] = symbol
-                step = self.values.integer(node.rvalue, "a step") - symbol
-                if before is None:
-                    del self.context.env[variable]
-                else:
-                    self.context.env[variable] = before
+            case c_ast.Assignment(op="+=" | "-=" | "=" as op):
+                # `i += i` and `i = 2 * i` double the counter: its value before the loop is not the step.
+                by, counter = self._of_counter(node.rvalue, name)
+                step = {"+=": by, "-=": -by, "=": by - counter}[op]
+                if step.names & counter.names:
+                    raise Refused("c-loop", "the step of this loop changes with its counter", node, help)
             case _:
                 raise Refused("c-loop", "the step of this loop is not affine", node, help)
         ranges = {r.var for r in self.context.facts.ranges}
@@ -224,6 +232,20 @@ class Headers:
         if not step.value and not is_size:
             raise Refused("c-loop", "a step must be a number other than 0, or a size", node, help)
         return step
+
+    def _of_counter(self, node: Any, name: str) -> tuple[Poly, Poly]:
+        """The value of an expression in terms of the counter of this iteration, and the symbol that stands for it."""
+        symbol, env = self.context.symbol(), self.context.env
+        variable = self.context.scopes.find(name)
+        assert variable is not None
+        before = env.get(variable)
+        env[variable] = symbol
+        value = self.values.integer(node, "a step")
+        if before is None:
+            del env[variable]
+        else:
+            env[variable] = before
+        return value, symbol
 
     def _stops(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:
         """The values below which the counter stays (above which, if it counts down)."""
