@@ -596,8 +596,7 @@ def functions_of_sizes(x: f32["n"], y: f64["n"], z: i64["n"], n: int):
         x[i] = x[i] * math.sqrt(0.1 * i + 0.7) + h * x[i]
         y[i] = y[i] * np.sqrt(0.1 * i + 0.7) + abs(i - 1.5)
         y[i] += z[i] * math.sqrt(i + 0.5)
-        if x[i] > abs(i - 1.5):
-            y[i] = math.sqrt(i / n)
+        y[i] = math.sqrt(i / n) if x[i] > abs(i - 1.5) else y[i]
 
 
 def complex_numbers_of_python(z: c64["n"], a: complex, n: int):
@@ -605,3 +604,62 @@ def complex_numbers_of_python(z: c64["n"], a: complex, n: int):
         z[i] *= 0.1 * i
     z += a
     z *= a
+
+
+# ---- what is a copy, and what is the array itself ----
+
+
+def new_arrays(x: f64["n"], z: f64["n"], w: f64["n"]):
+    y = +x
+    y[0] = 5.0
+    c = np.conj(x)
+    c[1] = 6.0
+    d = np.clip(x, None, None)
+    x[2] = 7.0
+    z[:] = x + y
+    w[:] = c - d
+
+
+def the_array_itself(x: f64["n"], z: f64["n"]):
+    y = x.astype(np.float64, copy=False)
+    y[0] = 5.0
+    c = x.conj()
+    c[1] = 6.0
+    d = np.array(x, copy=False)
+    d[2] = 7.0
+    z[:] = x + y
+
+
+def parts_of_complex_numbers(z: c128["n"], y: f64["n"]):
+    r = np.real(z)
+    s = z.imag[0]
+    z[:] = z + z
+    y[:] = r + s
+
+
+def reshaped_parts(x: f64[2, 3, 4], z: f64[6, 4], w: f64[2, 6], u: f64[24], v: f64[12]):
+    a = x.reshape(6, 4)
+    b = x[:, :, :2].reshape(2, 6)
+    c = x.T.ravel()
+    d = x[:, 1:, :].reshape(2, 8)
+    e = a[0]
+    s = a[0, 0]
+    x[:] = x * 2
+    z[:] = a
+    w[:] = b + d[:, 1:7]
+    u[:] = c
+    v[:4] = e + s
+    v[4:] = 0.0
+
+
+def strided_parts(x: f64[8], z: f64[4]):
+    y = x[::2].ravel()
+    w = x[::2].reshape(2, 2)
+    x[0] = 7.0
+    z[:] = y
+    z[0] += w[0, 0]
+
+
+def root_of_a_float(x: f32["n"], y: f32["n"]):
+    for i in range(len(x)):
+        y[i] = math.sqrt(abs(x[i])) / 3.0

@@ -130,7 +130,9 @@ class Arithmetic(Elementwise):
         """A function of the language, applied to one value."""
         a = self.value(found, node)
         if name in ("real", "imag", "conj") and kind(a.type) != "complex":
-            return a if name != "imag" else self.constant(0, node)
+            if name == "imag":
+                return self.constant(0, node)
+            return a if name == "real" else self.copied(a, node)
         self.context.exact &= name in ("sqrt", "real", "imag", "conj", "abs") and kind(a.type) != "complex"
         real = name in ("abs", "real", "imag") and kind(a.type) == "complex"
         if kind(a.type) in ("int", "bool") and name != "abs":
@@ -140,13 +142,17 @@ class Arithmetic(Elementwise):
             a = Value(a.shape, "f64", a.at, weak=True, own=False, simple=a.simple)
         elif kind(a.type) == "complex" and name not in ("abs", "real", "imag", "conj"):
             self.context.refuse("py-type", f"`{name}` of complex values is not part of the language", node)
+        # `z.real` shows what `z` has later, too; a number taken from it does not.
+        is_part = name in ("real", "imag") and a.simple and not a.is_scalar
         plain = a.is_scalar and not a.own  # numbers and loop variables: their functions are free (rule 2)
         if not a.own and not plain:
             a = replace(self.nests.stored(a, "f64", node, name), weak=a.weak)
         span = self.context.span(node)
         type_ = TYPES[a.type].component.name if real else a.type
         build = lambda x: tree.Call(tree.Name(name, span), (x,), span)  # noqa: E731
-        value: Value = self.elementwise(build, [a], type_, node, weak=weak and a.weak, simple=plain and a.simple)
+        value: Value = self.elementwise(
+            build, [a], type_, node, weak=weak and a.weak, simple=is_part or (plain and a.simple)
+        )
         if plain and not value.weak:  # a number of numpy, which has a type of its own
             value = replace(self.nests.stored(value, "f64", node, name), weak=False)
         return value

@@ -149,6 +149,12 @@ class Context(Writing):
         """The function that is being followed."""
         return self.frames[-1]
 
+    @property
+    def by_numba(self) -> bool:
+        """Whether numba compiles the function, by its decorator."""
+        names = [d.func if isinstance(d, ast.Call) else d for d in self.frames[0].node.decorator_list]
+        return any((n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "")) in ("njit", "jit") for n in names)
+
     def taken(self) -> set[str]:
         """The names that have a meaning everywhere in the kernel."""
         return {b.name for b in self.buffers.values()} | set(self.parameters)

@@ -28,6 +28,7 @@ from roofdsl.frontends.python.values import (
     Whole,
     whole_view,
 )  # fmt: skip
+from roofdsl.lang.record import replace
 from roofdsl.lang.types import TYPES
 
 
@@ -182,14 +183,24 @@ class Creation:
 
     def copy(self, call: Call) -> Value:
         """`np.copy(a)`, `np.array(a)`."""
-        given = call.bound(self.context, ["a", "dtype", "copy"], 1)
+        call, shares = self.may_share(call)
+        given = call.bound(self.context, ["a", "dtype"], 1)
         value = self.arithmetic.value(given["a"], call.node)
         if value.is_scalar:
             return value
         type_ = self.type(given["dtype"], call.node) if "dtype" in given else value.type
+        if shares and type_ == value.type:
+            return value
         view = self.new(value.shape, type_, call.node)
         self.store(view, "=", value, call.node)
         return self.context.read(view, call.node)
+
+    def may_share(self, call: Call) -> tuple[Call, bool]:
+        """A call without `copy`, and whether that lets the result be the array itself, as False and None do."""
+        named = dict(call.named)
+        copy = named.pop("copy", Constant(True))
+        shares = copy == Constant(None) or not self.flag(copy, call.node)
+        return replace(call, named=named), shares
 
     def same(self, call: Call) -> Value:
         """`np.asarray(a)`: the array itself."""

@@ -117,6 +117,12 @@ class Elementwise:
         more.setdefault("own", any(o.own for o in given))
         return Value(shape, type_, at, origins=origins, **more)
 
+    def copied(self, value: Value, node: ast.AST) -> Value:
+        """What numpy gives as a new array, such as `+x` and `np.conj(x)`; a number as it is."""
+        if value.is_scalar:
+            return value
+        return self.elementwise(lambda x: x, [value], value.type, node, weak=value.weak)
+
     def _once(self, operand: Value, shape: Shape, node: ast.AST, k: int) -> Value:
         """An operand that is computed once, and not once for every element that it is combined with."""
         if operand.simple or operand.shape == shape or (operand.type == "bool" and operand.is_scalar):

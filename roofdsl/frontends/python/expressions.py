@@ -213,11 +213,14 @@ class Expressions:
             case ast.USub():
                 return self.arithmetic.negative(found, node)
             case ast.UAdd():
-                return found
+                return self.arithmetic.copied(found, node) if isinstance(found, Value) else found
             case ast.Not():
                 return self._logic("not", [found], node)
-            case _ if self._is_truth(found):
+            case _ if isinstance(found, Value) and self._is_truth(found):
                 return self._logic("not", [found], node)
+            case _ if isinstance(found, Known) or (isinstance(found, Constant) and isinstance(found.value, bool)):
+                message = "`~` of Python's truth values is never false: `~True` is -2"
+                self.context.refuse("py-condition", message, node, "write `not`")
             case _:
                 self.context.refuse("py-type", _BITS, node, "compute with numbers")
 

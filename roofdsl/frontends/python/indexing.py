@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.frontends.python.arithmetic import Arithmetic
 from roofdsl.frontends.python.context import Context
 from roofdsl.frontends.python.values import ONE, ZERO, At, Axis, Constant, Items, Value, View
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
 _GATHER = "write a .roof kernel with an index array (docs/sparse.md), or take the elements in the order of their use"
 
@@ -188,7 +189,7 @@ class Indexing:
 
     def reshaped(self, base: Value, shape: Sequence[Poly], node: ast.AST) -> Value:
         """The value with other dimensions: axes of 1 come and go, and others are split or joined by numbers."""
-        groups = self._groups(list(base.shape), list(shape))
+        groups = _groups(list(base.shape), list(shape))
         if groups is None:
             message = f"from {_listed(base.shape)} to {_listed(shape)} elements, subscripts are not affine"
             help = "keep the dimensions, or make the inner ones numbers"
@@ -208,34 +209,55 @@ class Indexing:
                 old += [linear, *found] if before else []
             return base.at(old)
 
-        return _like(base, tuple(shape), at)
+        found = _like(base, tuple(shape), at)
+        joined = itertools.accumulate((len(before) for before, _, _ in groups), initial=0)
+        runs = [range(first, first + len(before)) for first, (before, _, _) in zip(joined, groups, strict=False)]
+        return found if all(self.adjacent(base, run) for run in runs) else replace(found, simple=False)
 
-    def _groups(self, old: list[Poly], new: list[Poly]) -> list[tuple[list[Poly], list[Poly], int]] | None:
-        """Groups of axes before, of axes after, and the first of the latter, with equal products; None if there is no
-        such grouping.
+    def adjacent(self, base: Value, axes: Sequence[int], *, innermost: bool = False) -> bool:
+        """Whether elements along these axes, taken as one, are equally far apart in memory: otherwise numpy copies them
+        to join the axes, as in `x.T.reshape(12)`. innermost: whether they are side by side, too.
         """
-        groups: list[tuple[list[Poly], list[Poly], int]] = []
-        i = j = 0
-        while i < len(old) or j < len(new):
-            before, after, first = old[i : i + 1], new[j : j + 1], j
-            if before == [ONE] != after:
-                after = []
-            elif after == [ONE] != before:
-                before = []
-            i, j = i + len(before), j + len(after)
-            while before and after and _product(before) != _product(after):
-                grow = _product(after) if _smaller(_product(after), _product(before)) else _product(before)
-                if grow == _product(after) and j < len(new):
-                    after, j = [*after, new[j]], j + 1
-                elif i < len(old):
-                    before, i = [*before, old[i]], i + 1
-                else:
-                    return None
-            joined = (*before[1:], *after[1:])
-            if any(e.value is None for e in joined) or (not (before and after) and _product([*before, *after]) != ONE):
+        if base.view is None:
+            return True
+        strides: dict[int, Poly] = {}
+        below = ONE
+        for place, extent in zip(base.view.axes[::-1], base.view.buffer.dims[::-1], strict=True):
+            if place.axis is not None:
+                strides[place.axis] = place.step * below
+            below *= extent
+        wide = [k for k in axes if base.shape[k] != ONE and k in strides]
+        if innermost and wide and strides[wide[-1]] != ONE:
+            return False
+        return all(strides[a] == base.shape[b] * strides[b] for a, b in itertools.pairwise(wide))
+
+
+def _groups(old: list[Poly], new: list[Poly]) -> list[tuple[list[Poly], list[Poly], int]] | None:
+    """Groups of axes before, of axes after, and the first of the latter, with equal products; None if there is no
+    such grouping.
+    """
+    groups: list[tuple[list[Poly], list[Poly], int]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        before, after, first = old[i : i + 1], new[j : j + 1], j
+        if before == [ONE] != after:
+            after = []
+        elif after == [ONE] != before:
+            before = []
+        i, j = i + len(before), j + len(after)
+        while before and after and _product(before) != _product(after):
+            grow = _product(after) if _smaller(_product(after), _product(before)) else _product(before)
+            if grow == _product(after) and j < len(new):
+                after, j = [*after, new[j]], j + 1
+            elif i < len(old):
+                before, i = [*before, old[i]], i + 1
+            else:
                 return None
-            groups.append((before, after, first))
-        return groups
+        joined = (*before[1:], *after[1:])
+        if any(e.value is None for e in joined) or (not (before and after) and _product([*before, *after]) != ONE):
+            return None
+        groups.append((before, after, first))
+    return groups
 
 
 def _product(extents: Sequence[Poly]) -> Poly:
@@ -254,7 +276,9 @@ def _smaller(a: Poly, b: Poly) -> bool:
 
 def _like(base: Value, shape: tuple[Poly, ...], at: At) -> Value:
     """The elements of a value in another arrangement."""
-    return Value(shape, base.type, at, weak=base.weak, own=base.own, simple=base.simple, origins=base.origins)
+    # A number taken from an array is a value of its own: it stays when the array changes.
+    simple = base.simple and bool(shape)
+    return Value(shape, base.type, at, weak=base.weak, own=base.own, simple=simple, origins=base.origins)
 
 
 def _listed(extents: Sequence[Poly]) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 from roofdsl.frontends.einsum import parsed
 from roofdsl.frontends.poly import Poly
-from roofdsl.frontends.python.arrangements import Arrangements
 from roofdsl.frontends.python.calls import Call
 from roofdsl.frontends.python.indexing import Part
 from roofdsl.frontends.python.instead import instead, short
+from roofdsl.frontends.python.statistics import Statistics
 from roofdsl.frontends.python.types import NUMPY, kind
 from roofdsl.frontends.python.values import ONE, ZERO, Constant, Extremum, Items, Value, Whole
 from roofdsl.frontends.refuse import Refused
@@ -34,7 +34,7 @@ _REDUCTIONS = {"sum": "+=", "prod": "*=", "max": "max=", "amax": "max=", "min": 
 NUMBERS = {"math.pi": math.pi, "math.e": math.e, "numpy.pi": math.pi, "numpy.e": math.e}
 
 
-class Library(Arrangements):
+class Library(Statistics):
     """Calls functions of libraries."""
 
     def call(self, call: Call) -> Any:
@@ -57,15 +57,21 @@ class Library(Arrangements):
             args = call.args
             if call.name in ("reshape", "transpose") and args and not isinstance(args[0], Items):
                 args = (Items(args),)
+            if call.name in ("conj", "conjugate") and kind(value.type) != "complex":
+                return value  # numpy's method gives the array itself, unlike its function
             return self.call(Call(f"numpy.{call.name}", (value, *args), call.named, node))
         if call.name == "astype":
-            return self.converted(value, self.type(call.bound(self.context, ["dtype", "copy"], 1)["dtype"], node), node)
+            call, shares = self.may_share(call)
+            type_ = self.type(call.bound(self.context, ["dtype"], 1)["dtype"], node)
+            return value if shares and type_ == value.type else self.converted(value, type_, node)
         if call.name == "fill":
             self.fill(value, call.bound(self.context, ["value"], 1)["value"], node)
             return Constant(None)
         if call.name in ("ravel", "flatten"):
             call.bound(self.context, [], 0)
             flat = self.indexing.reshaped(value, [self.size(value)], node)
+            if not self.indexing.adjacent(value, range(len(value.shape)), innermost=True):
+                flat = replace(flat, simple=False)  # `x[::2].ravel()` is a copy, unlike `x[::2].reshape(n)`
             return flat if call.name == "ravel" else self.nests.materialized(flat, node, self.wished(node), ("copy",))
         help = instead(f"numpy.{call.name}", list(ROWS))
         self.context.refuse("py-call", f"the method `{call.name}` is not supported", node, help)
@@ -114,6 +120,15 @@ class Library(Arrangements):
     def unary(self, name: str, call: Call, *, weak: bool) -> Any:
         return self.arithmetic.function(name, self.one(call, "x"), call.node, weak)
 
+    def of_python(self, name: str, call: Call) -> Any:
+        """A function of `math`: Python computes it in double precision, whatever the type of its argument is; numba in
+        that type.
+        """
+        value = self.arithmetic.value(self.one(call, "x"), call.node)
+        if value.is_scalar and value.type in ("f32", "f16") and not self.context.by_numba:
+            value = self.as_float(replace(call, args=(value,), named={}))
+        return self.arithmetic.function(name, value, call.node, weak=True)
+
     def binary(self, op: str, call: Call) -> Any:
         given = call.bound(self.context, ["x1", "x2"], 2)
         a, b = given["x1"], given["x2"]
@@ -131,12 +146,18 @@ class Library(Arrangements):
         given = call.bound(self.context, ["condition", "x", "y"], 3)
         return self.arithmetic.select(given["condition"], given["x"], given["y"], call.node)
 
+    def logic(self, op: str, call: Call) -> Any:
+        given = call.bound(self.context, ["x"], 1) if op == "not" else call.bound(self.context, ["x1", "x2"], 2)
+        return self.arithmetic.logic(op, list(given.values()), call.node)
+
     def clip(self, call: Call) -> Any:
         given = call.bound(self.context, ["a", "a_min", "a_max"], 1)
         found = given["a"]
         if "a_min" in given:
             found = self.arithmetic.extremum("max", [found, given["a_min"]], call.node)
-        return self.arithmetic.extremum("min", [found, given["a_max"]], call.node) if "a_max" in given else found
+        if "a_max" in given:
+            found = self.arithmetic.extremum("min", [found, given["a_max"]], call.node)
+        return found if len(given) > 1 else self.arithmetic.copied(self.arithmetic.value(found, call.node), call.node)
 
     def sized_extremum(self, op: str, call: Call) -> Any:
         """Python's own `min` and `max`."""
@@ -153,99 +174,6 @@ class Library(Arrangements):
         if any(isinstance(a, Value) and not a.is_scalar for a in call.args):
             self.context.refuse("py-type", f"`{op}` compares arrays as a whole", call.node, f"write `np.{op}imum`")
         return self.arithmetic.extremum(op, call.args, call.node)
-
-    def reduction(self, op: str, call: Call) -> Any:
-        given = call.bound(self.context, ["a", "axis", "dtype", "out", "keepdims"], 1)
-        value = self.arithmetic.shaped(given["a"], call.node)
-        self.in_own_type(value, given, "sum", call.node)
-        return self.reduced(value, given, op, call.node)
-
-    def in_own_type(self, value: Value, given: Mapping[str, Any], what: str, node: Any) -> None:
-        """Refuses a `dtype` other than that of the data."""
-        if "dtype" in given and self.type(given["dtype"], node) != value.type:
-            self.context.refuse("py-type", f"a {what} in another type is not supported", node, "convert with `astype`")
-
-    def reduced(self, value: Value, given: dict[str, Any], op: str, node: Any) -> Value:
-        """A reduction over `axis`, with `keepdims`."""
-        if value.is_scalar:
-            return value
-        axes = self.axes(given.get("axis"), len(value.shape), node)
-        wish = {"+=": "s", "*=": "p", "max=": "m", "min=": "m"}[op]
-        found = self.reductions.reduce(value, axes, op, node, wish)
-        return self.kept(found, value, axes) if self.flag(given.get("keepdims"), node) else found
-
-    def kept(self, found: Value, value: Value, axes: list[int]) -> Value:
-        """The value with axes of one element in place of those that were reduced."""
-        parts = iter(found.shape)
-        shape = [None if k in axes else Part(ZERO, next(parts)) for k in range(len(value.shape))]
-        if found.view is not None and found.view.buffer.dims == ():
-            return Value((ONE,) * len(value.shape), found.type, lambda _: found.at(()), simple=True)
-        return self.indexing.taken(found, shape, value_node(found))
-
-    def mean(self, call: Call) -> Any:
-        given = call.bound(self.context, ["a", "axis", "dtype", "out", "keepdims"], 1)
-        value = self.floating(given["a"], call.node)
-        self.in_own_type(value, given, "mean", call.node)
-        total = self.reduced(value, {**given, "keepdims": None}, "+=", call.node)
-        found = self.divided(total, Whole(self.counted(value, given.get("axis"), call.node)), call.node)
-        if not self.flag(given.get("keepdims"), call.node):
-            return found
-        return self.kept(found, value, self.axes(given.get("axis"), len(value.shape), call.node))
-
-    def divided(self, total: Value, count: Any, node: Any) -> Value:
-        """A quotient; a stored total is divided in place, as by numpy."""
-        if total.view is None:
-            return self.arithmetic.operate("/", total, count, node)  # type: ignore[no-any-return]
-        self.store(total.view, "/=", self.arithmetic.value(count, node), node)
-        return total
-
-    def variance(self, call: Call, *, root: bool) -> Any:
-        names = ["a", "axis", "dtype", "out", "ddof", "keepdims"]
-        given = call.bound(self.context, names, 1)
-        node = call.node
-        value = self.floating(given["a"], node)
-        self.in_own_type(value, given, "variance", node)
-        if kind(value.type) == "complex":
-            self.context.refuse("py-type", "a variance of complex values is not supported", node)
-        if not value.simple:
-            value = self.nests.materialized(value, node, "t", ("spread",))
-        count = Whole(self.counted(value, given.get("axis"), node))
-        axes = self.axes(given.get("axis"), len(value.shape), node)
-        with self.apart(node):
-            total = self.divided(self.reductions.reduce(value, axes, "+=", node, "mean"), count, node)
-        mean = self.kept(total, value, axes)
-        apart = self.arithmetic.operate("-", value, mean, node)
-        apart = self.nests.materialized(apart, node, "d", ("apart",))
-        square = self.arithmetic.operate("*", apart, apart, node)
-        spread = self.reductions.reduce(square, axes, "+=", node, "s")
-        by = self.arithmetic.operate("-", count, given.get("ddof", Whole(ZERO)), node)
-        spread = self.divided(spread, by, node)
-        if self.flag(given.get("keepdims"), node):
-            spread = self.kept(spread, value, axes)
-        return self.arithmetic.function("sqrt", spread, node) if root else spread
-
-    def floating(self, found: Any, node: Any) -> Value:
-        """An array of floating-point numbers."""
-        value = self.arithmetic.shaped(found, node)
-        if kind(value.type) in ("int", "bool"):
-            self.context.refuse("py-type", "a mean of integers is computed in floating point", node, "use floats")
-        return value
-
-    def norm(self, call: Call) -> Any:
-        """The root of the sum of squares: of a vector, of all elements, or of the vectors along one axis."""
-        node = call.node
-        given = call.bound(self.context, ["x", "ord", "axis", "keepdims"], 1)
-        value = self.floating(given["x"], node)
-        if kind(value.type) == "complex":
-            self.context.refuse("py-type", "a norm of complex values is not supported", node)
-        vectors = len(value.shape) == 1 or isinstance(given.get("axis"), Whole)
-        order = given.get("ord", Constant(None))
-        if order != Constant(None) and not (vectors and order == Whole(Poly.number(2))):
-            message = "only norms that are roots of sums of squares are supported"
-            self.context.refuse("py-call", message, node, "leave `ord` out, or write the sum")
-        square = self.arithmetic.operate("*", value, value, node)
-        total = self.reduced(square, given, "+=", node)
-        return self.arithmetic.function("sqrt", total, node)
 
     def outer(self, op: str, call: Call) -> Any:
         a, b = (self.arithmetic.shaped(v, call.node) for v in self.two(call))
@@ -318,12 +246,6 @@ class Library(Arrangements):
         return self.arithmetic.operate("**", given["x"], given["y"], call.node)
 
 
-def value_node(found: Value) -> Any:
-    """The node that made a reduced array."""
-    assert found.view is not None
-    return found.view.buffer.node
-
-
 def _each(form: str, words: Mapping[str, str], row: Callable[[Library, str, Call], Any]) -> dict[str, Row]:
     """Rows of functions with the same translation, each with its own word."""
 
@@ -339,12 +261,12 @@ def _own(*names: str) -> dict[str, str]:
 
 ROWS: dict[str, Row] = {
     **_each("numpy.{}", _UNARY, lambda lib, word, call: lib.unary(word, call, weak=False)),
-    **_each("math.{}", _MATH, lambda lib, word, call: lib.unary(word, call, weak=True)),
+    **_each("math.{}", _MATH, lambda lib, word, call: lib.of_python(word, call)),
     **_each("numpy.{}", _BINARY, lambda lib, word, call: lib.binary(word, call)),
     **_each("numpy.{}.outer", _BINARY, lambda lib, word, call: lib.outer(word, call)),
     **_each("numpy.{}", _EXTREMA, lambda lib, word, call: lib.arithmetic.extremum(word, lib.two(call), call.node)),
     **_each("numpy.{}", _COMPARE, lambda lib, word, call: lib.arithmetic.compare(word, *lib.two(call), call.node)),
-    **_each("numpy.{}", _LOGIC, lambda lib, word, call: lib.arithmetic.logic(word, call.args, call.node)),
+    **_each("numpy.{}", _LOGIC, lambda lib, word, call: lib.logic(word, call)),
     **_each("numpy.{}", _REDUCTIONS, lambda lib, word, call: lib.reduction(word, call)),
     **_each("numpy.{}", _own("copy", "array"), lambda lib, _, call: lib.copy(call)),
     **_each("numpy.{}", _own("asarray", "ascontiguousarray"), lambda lib, _, call: lib.same(call)),

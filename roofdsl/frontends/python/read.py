@@ -106,17 +106,15 @@ def module_of(source: Source) -> Module:
     constants: dict[str, int | float] = {}
     bound: dict[str, int] = {}
     for node in parsed.body:
-        for name in _bound(node):
+        for name in _bound(node, imported):
             bound[name] = bound.get(name, 0) + 1
+            if name == "*":  # `from settings import *` may give new values to the names before it
+                bound |= {n: bound[n] + 1 for n in (*functions, *constants)}
         match node:
             case ast.FunctionDef():
                 functions[node.name] = node
-            case ast.Import(names):
-                for alias in names:
-                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
-                    imported[alias.asname or whole] = whole
-            case ast.ImportFrom(package, names, 0) if package:
-                imported |= {alias.asname or alias.name: f"{package}.{alias.name}" for alias in names}
+            case ast.Import() | ast.ImportFrom():
+                imported |= _imported(node)
             case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=value):
                 number = _number(value)
                 if number is not None:
@@ -132,17 +130,35 @@ def module_of(source: Source) -> Module:
     return Module(source, functions, imported, constants, frozenset(unclear), has_methods)
 
 
-def _bound(node: ast.stmt) -> set[str]:
-    """The names that a statement of a file defines."""
+def _imported(node: ast.AST) -> dict[str, str]:
+    """The names that an import defines, with what they stand for; empty for other statements and packages' own."""
+    match node:
+        case ast.Import(names):
+            wholes = [alias.name if alias.asname else alias.name.partition(".")[0] for alias in names]
+            return {alias.asname or whole: whole for alias, whole in zip(names, wholes, strict=True)}
+        case ast.ImportFrom(package, names, 0) if package:
+            return {alias.asname or alias.name: f"{package}.{alias.name}" for alias in names}
+    return {}
+
+
+def _bound(node: ast.stmt, imported: Mapping[str, str]) -> set[str]:
+    """The names that a statement of a file defines; not those that an import inside it defines as `imported` does."""
     match node:
         case ast.FunctionDef(name) | ast.ClassDef(name) | ast.AsyncFunctionDef(name):
             return {name}
         case ast.Import(names) | ast.ImportFrom(names=names):
             return {alias.asname or alias.name.partition(".")[0] for alias in names}
-        case _:
-            found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            inner = {n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-            return found | inner
+    found: set[str] = set()
+    for part in ast.walk(node):
+        match part:
+            case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.ClassDef(name) | ast.AsyncFunctionDef(name):
+                found.add(name)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                found.add(name)
+            case ast.Import() | ast.ImportFrom():
+                # `try: from settings import N` gives `N = 4` above another value
+                found |= {n for n, whole in _imported(part).items() if imported.get(n) != whole}
+    return found
 
 
 def _number(node: ast.expr | None) -> int | float | None:
