@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from roofdsl.codegen.reference import reference
 from roofdsl.counts.traffic_at import footprint_at
 from roofdsl.counts.work_at import work_at
 from roofdsl.frontends.tensors.definition import read_definition
@@ -160,3 +163,24 @@ def test_whole_numbers_are_computed_in_floating_point(body: str, tmp_path: Path)
     program = tensor_program(graph(body, tmp_path, x="int32"))
     work = work_at(lowered(program.checked, program.launches[0]), {})
     assert {type_ for type_, _ in work.operations} == {"f32"} and work.total == 16
+
+
+@pytest.mark.parametrize(
+    ("body", "want", "work"),
+    [
+        ("return x ** -2", lambda x: x**-2.0, 2),
+        ("return x ** -1", lambda x: 1 / x, 1),
+        ("return x.abs() ** -0.5", lambda x: abs(x) ** -0.5, 1),
+        ("return F.hardtanh(x)", lambda x: np.clip(x, -1, 1), 2),
+    ],
+)
+def test_negative_powers_and_bounds_that_are_left_out(body: str, want: Any, work: int, tmp_path: Path) -> None:
+    """`x ** -2` was `exp(-2 * log(x))`: three operations, and no number for a negative x. work: of an element."""
+    program = tensor_program(graph(body, tmp_path))
+    data = np.array([-2.0, -0.5, 0.25, 3.0] * 4).reshape(16)
+    values = data
+    for name in program.launches:
+        own = lowered(program.checked, name)
+        values = np.asarray(reference(own, {}, {"X": values, "Y": np.zeros(16)}).values["Y"], float)
+    assert np.allclose(values, want(data))
+    assert work_at(own, {}).total == 16 * work

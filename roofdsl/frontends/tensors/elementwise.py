@@ -28,7 +28,7 @@ def _gelu(x: str, approximate: str = "none") -> str:
 
 def _power(x: str, exponent: str) -> str:
     try:
-        value = float(exponent)
+        value = float(exponent.strip("()"))  # a negative number is written `(-0.5)`, so that `x - (-0.5)` can be read
     except ValueError:
         return f"exp({exponent} * log({x}))"
     special = {0.5: f"sqrt({x})", -0.5: f"rsqrt({x})", -1.0: f"rcp({x})", 0.0: "1", 1.0: x}
@@ -42,6 +42,10 @@ def _power(x: str, exponent: str) -> str:
 def _clamp(x: str, low: str | None = None, high: str | None = None) -> str:
     lower = x if low is None else f"max({x}, {low})"
     return lower if high is None else f"min({lower}, {high})"
+
+
+def _hardtanh(x: str, low: str = "-1", high: str = "1") -> str:
+    return _clamp(x, low, high)
 
 
 def _scaled(op: str) -> Make:
@@ -78,7 +82,7 @@ OPERATORS: Mapping[str, Make] = {
     "leaky_relu": lambda a, slope=0.01: f"select({a} > 0, {a}, {number(slope)} * {a})",
     "prelu": lambda a, w: f"select({a} > 0, {a}, {w} * {a})",
     "silu": lambda a: f"{a} * sigmoid({a})", "mish": lambda a: f"{a} * tanh(log(1 + exp({a})))",
-    "gelu": _gelu, "elu": _elu, "softplus": _softplus, "clamp": _clamp, "hardtanh": _clamp,
+    "gelu": _gelu, "elu": _elu, "softplus": _softplus, "clamp": _clamp, "hardtanh": _hardtanh,
     "hardsigmoid": lambda a: f"min(max({a} + 3, 0), 6) / 6",
     "hardswish": lambda a: f"{a} * min(max({a} + 3, 0), 6) / 6",
     "softsign": lambda a: f"{a} / (1 + abs({a}))",

@@ -135,7 +135,7 @@ class _Reader:
         if (base in _VIEWS_IN_ORDER or base in _VIEWS) and not _overlaps(base, args, result):
             return self._view(base, args, result)
         if base == "scalar_tensor" or (base in _FILLS and not result.shape):
-            return args[0] if base == "scalar_tensor" else args[1] if "full" in base else float("ones" in base)
+            return args[0] if base == "scalar_tensor" else self._filled(base, args)
         if isinstance(result, bool | int | float):
             return result
         read = _READ.get(base)
@@ -277,7 +277,8 @@ def _reduction(op: str) -> Callable[..., Reading]:
         dims = (dims,) if isinstance(dims, int) else dims
         options: dict[str, Any] = {"dims": list(dims)}
         if op in ("var", "std"):
-            options["correction"] = kwargs.get("correction", 1) or 0
+            given = kwargs.get("correction")
+            options["correction"] = 1 if given is None else given  # None is Bessel's correction, as for torch
         return (op, args[:1], options)
 
     return read
