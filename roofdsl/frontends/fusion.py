@@ -257,19 +257,22 @@ def _scalar(
     about: tuple[str, str, Mapping[str, str], int],
 ) -> tuple[list[tree.Item], bool] | None:
     name, type_, types, total = about
+    # Every access is in this block, of the element that is stored here: no iteration needs what another one stored.
     accesses = _Use(items, types).arrays[name]
     text = [expression(s) for s in subscripts]
     if len(accesses) != total or any([expression(s) for s in a] != text for a in accesses) or _touches(value, name):
         return None
+    # `t[j] = ...` once and `t[j]` in a loop over another j are the same text and different elements.
     inner = set(_given([i for i in items if isinstance(i, tree.For | tree.If)]))
     if any(isinstance(p, tree.Ref) and p.name in inner for s in subscripts for p in _parts(s)):
         return None
     writes = sum(isinstance(p, tree.Assign) and isinstance(p.target, tree.Index) and p.target.name.text == name
                  for p in _parts(list(items)))  # fmt: skip
-    if writes == total:
+    if writes == total:  # it is only written: there is nothing to keep
         return None
     replaced = [_as_scalar(item, name) for item in items]
     reads = {p.name.text for p in _parts(value) if isinstance(p, tree.Index)}
+    # A `let` takes the type of its expression, which is the temporary's only if all arrays have that type.
     if writes == 1 and reads and set(types.values()) == {type_}:
         store = replaced[k]
         assert isinstance(store, tree.Assign)

@@ -138,25 +138,54 @@ def _join(parts: Sequence[str]) -> str:
 
 
 def _help(line: Sequence[Token], accepted: frozenset[str]) -> str:
-    *_, token = line
+    """What to write instead, for the mistakes that people make by habit from other languages; empty for others."""
+    first, token = line[0], line[-1]
     kinds = [_kind(t) for t in line[:-1]]
     kind = _kind(token)
-    first = line[0]
-    previous = line[-2] if kinds else None
-    before = kinds[-1] if kinds else ""
+    found = _in_expression(line, kinds, accepted) or _in_head(line, kinds) or _in_statement(line, kinds, accepted)
+    if found:
+        return found
+    previous = line[-2] if kinds else ""
+    if kind in ("ELSE", "ELIF") and not previous:
+        return f"`{token}` belongs after the block of an `if`, indented like the `if`"
+    if kind == "MINUS" and accepted == {"NUMBER"}:
+        return "quantities are positive"
+    if len(line) == 1 and kind == "NAME":
+        return _word(first, accepted)
+    return ""
+
+
+def _in_expression(line: Sequence[Token], kinds: Sequence[str], accepted: frozenset[str]) -> str:
+    """`A[i][j]`, `2n`, `A[1:n]`; kinds: of the tokens before the last one."""
+    *_, token = line
+    kind, before = _kind(token), kinds[-1] if kinds else ""
     if kind == "LSQB" and before == "RSQB":
         return "put all subscripts into one pair of brackets: `A[i, j]`"
     if before == "NUMBER" and kind in ("NAME", "LPAR") and "STAR" in accepted:
-        product = f"a product is written with `*`: `{previous} * {token if kind == 'NAME' else '(...)'}`"
+        product = f"a product is written with `*`: `{line[-2]} * {token if kind == 'NAME' else '(...)'}`"
         inside = kinds.count("LSQB") > kinds.count("RSQB")
         return f"{product}; subscripts are separated by `,`" if inside else product
     if kind == "COLON" and kinds.count("LSQB") > kinds.count("RSQB"):
         return "there are no slices: write a loop over the elements"
+    return ""
+
+
+def _in_head(line: Sequence[Token], kinds: Sequence[str]) -> str:
+    """`kernel k(n: int):` and `kernel k:`."""
+    first, token = line[0], line[-1]
+    kind = _kind(token)
     if kind == "COLON" and first in ("kernel", "program") and kinds.count("LPAR") > kinds.count("RPAR"):
         return "a parameter is a positive integer and has no type: `n` or `n = 4096`"
     if first in ("kernel", "program") and kind == "COLON" and len(kinds) == 2:
         return f"a {first} needs parentheses, even without parameters: `{first} {line[1]}():`"
-    if "for" in line[:2] and kind != "NEWLINE":
+    return ""
+
+
+def _in_statement(line: Sequence[Token], kinds: Sequence[str], accepted: frozenset[str]) -> str:
+    """`for i = 0`, `s //= 2`, `if n = 3`, `i++`, `else if`."""
+    *_, token = line
+    kind, before = _kind(token), kinds[-1] if kinds else ""
+    if "for" in line[:2] and kind != "NEWLINE":  # `for` or `parallel for`: its `=` is no comparison
         if kind == "EQUAL" or (before == "IN" and kind in ("NUMBER", "LPAR", "LSQB")) or accepted == {"LPAR"}:
             return "loops are written `for i in range(n):` or `for i in range(start, stop, step):`"
     elif kind == "EQUAL" and before in ("FLOORDIV", "PERCENT", "POWER"):
@@ -169,12 +198,6 @@ def _help(line: Sequence[Token], accepted: frozenset[str]) -> str:
         return "the updates are `+= -= *= /= min= max=`"
     if kind == "IF" and before == "ELSE":
         return "write `elif`"
-    if kind in ("ELSE", "ELIF") and not previous:
-        return f"`{token}` belongs after the block of an `if`, indented like the `if`"
-    if kind == "MINUS" and accepted == {"NUMBER"}:
-        return "quantities are positive"
-    if len(line) == 1 and kind == "NAME":
-        return _word(first, accepted)
     return ""
 
 

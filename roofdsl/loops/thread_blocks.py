@@ -112,6 +112,7 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int, gri
     over_tiles = {tile.var for tile in tile_of.values()}
     numbered = {loop.var: loop for loop in band}
     as_written = {loop.var: loop for loop in declared}
+    # The last loop is x: its neighboring iterations, and so neighboring threads of a warp, access neighboring elements.
     names = [loop.var for loop in reversed(declared) if loop.var not in over_tiles] if grid is None else grid.loops
     pairs = [
         (None if tile is None else numbered[tile.var], numbered[loop.var])
@@ -125,6 +126,7 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int, gri
     spread = _spread(pairs, grid, block_threads, [loop.var for loop in band])
     if spread is None:
         return None
+    # A launch has three dimensions: each iteration of further loops, outside, is a block of its own.
     taken = {loop.var for pair in pairs for loop in pair if loop is not None}
     blocks = (*(loop for loop in band if loop.var not in taken), *spread.blocks)
     if not all(map(_is_fixed, blocks)):

@@ -68,7 +68,9 @@ def _matrix_market(file: TextIO, path: Path) -> Matrix:
     row, column = places[:, 0] - 1, places[:, 1] - 1
     if entries and not (row.min() >= 0 and column.min() >= 0 and row.max() < rows and column.max() < columns):
         raise ValueError(f"an entry lies outside its {rows} rows and {columns} columns")
-    if symmetry != "general":  # symmetric, skew-symmetric, hermitian: one triangle is given
+    # Symmetric, skew-symmetric and hermitian matrices give one triangle. Both places of a diagonal entry are the same,
+    # which `matrix` keeps once.
+    if symmetry != "general":
         row, column = np.concatenate([row, column]), np.concatenate([column, row])
     return matrix(rows, columns, row, column, path.name)
 

@@ -78,8 +78,11 @@ def _end_with_blocks(context: Context, places: list[tuple[Poly, Access]]) -> Non
     for r, own in loops.items():
         if r.steps is None or _leaves_room(r.lowers[0], *r.steps):
             continue
+        # `x[n + 3] = 0` elsewhere shows that the array goes beyond the last block, cut off or not.
         others = [(s, a) for s, a in places if all(a is not mine for _, _, mine in own)]
         tops = [a.facts.greatest(s) for s, a in others]
         longer = any(t is not None and all(a.facts.not_negative(t - s) for _, s, a in own) for t in tops)
-        if not longer and all(stays for (stays, _), _, _ in own) and any(last for (_, last), _, _ in own):
+        all_in_block = all(stays for (stays, _), _, _ in own)
+        some_at_its_end = any(last for (_, last), _, _ in own)
+        if not longer and all_in_block and some_at_its_end:
             context.learn_whole_steps((reduced(*r.steps),), own[0][2])

@@ -53,6 +53,7 @@ def is_unsigned(base: str) -> bool:
 
 def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
     """The type that the type node of a declaration means; its base is `other` for functions, structures and others."""
+    # The nodes go from the name inwards: `double (*a)[3]` is a pointer, then an array, then double.
     dims: list[Any] = []
     pointers, restrict, volatile = 0, False, False
     while True:

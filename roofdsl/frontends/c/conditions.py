@@ -86,8 +86,10 @@ class Conditions:
             type_ = common(a.type, b.type)
             owns = [t for t in (a.own, b.own) if t is not None]
             own = joined(owns) if owns else None
-            exact = isinstance(a.expr, tree.Number) or isinstance(b.expr, tree.Number)
-            exact = exact and all(is_float(float(v.expr.value)) for v in (a, b) if isinstance(v.expr, tree.Number))
+            # `x[i] < 0.5` of a float is compared in double by C and in float by the language: the result is the same
+            # if the number is a float, as 0.5 is and 0.1 is not.
+            numbers = [v.expr for v in (a, b) if isinstance(v.expr, tree.Number)]
+            exact = bool(numbers) and all(is_float(float(n.value)) for n in numbers)
             if own is not None and not same(own, type_) and not exact:
                 message = f"C compares this in another type than its operands have, which are {own}"
                 raise Refused("c-type", message, node, "write numbers as `0.5f`, and use one type for all operands")
@@ -104,7 +106,7 @@ class Conditions:
         holds, fails = _differences(op, difference)
         if difference.value is not None:
             return Known(tree.Number("0", 0, span), _holds(op, difference.value), holds, fails)
-        if not difference.is_affine_in({n for r in self.context.facts.ranges for n in (r.var,)}):
+        if not difference.is_affine_in(r.var for r in self.context.facts.ranges):
             raise Refused("c-condition", "a condition on loop variables must be affine, but this one is not", node,
                           "compare sums of loop variables and sizes")  # fmt: skip
         return Known(tree.Compare(a.poly.tree(span), ((op, b.poly.tree(span)),), span), None, holds, fails)
@@ -118,6 +120,8 @@ class Conditions:
         if isinstance(b, Known) and b.value is not None:
             return a if b.value == both else b
         op = "and" if both else "or"
+        # `i < n && x[i] > 0`: the statement is written once for each answer of `i < n`, inside an `if` of the language,
+        # and only the other part is a choice of data.
         for part, known, other in ((node.left, a, b), (node.right, b, a)):
             if isinstance(known, Known) and not isinstance(other, Known):
                 answer = self.context.chosen(part, known)
@@ -125,6 +129,7 @@ class Conditions:
         if isinstance(a, Known) and isinstance(b, Known):
             span = self.context.spans(node)
             written = tree.Logic(op, _inside(a.written, op), _inside(b.written, op, right=True), span)
+            # Of a false `and` it is not known which part is false, and so no difference either; likewise a true `or`.
             return Known(written, None, (*a.holds, *b.holds) if both else (), () if both else (*a.fails, *b.fails))
         return Joined(op, a, b)
 

@@ -78,11 +78,8 @@ class Headers:
         self._alone(node, name)
         self.starts = starts
         stops = self._stops(node.cond, name, down, variable)
-        if self.wraps and down and step.value != -1:
-            self._lands(starts, stops, step.value or 0, name, node.cond)
-        if self.wraps and not all(map(self.context.facts.not_negative, starts)):
-            message = f"`{name}` is compared as unsigned, and nothing shows that it does not begin below 0"
-            raise Refused("c-integer", message, node.cond, "use signed integers")
+        if self.wraps:
+            self._stays_positive(starts, stops, step, name, node.cond)
         after = tuple(s for s in steps if s is not own)
         for part in steps[steps.index(own) + 1 :]:
             self._apart(part, name, "its step")
@@ -155,6 +152,17 @@ class Headers:
         if name in {p.name for p in walk(part) if isinstance(p, c_ast.ID)}:
             message = f"this uses the counter `{name}` after {what}, inside the header"
             raise Refused("c-loop", message, part, "write it as a statement before the loop, or in its body")
+
+    def _stays_positive(
+        self, starts: tuple[Poly, ...], stops: tuple[Poly, ...], step: Poly, name: str, node: Any
+    ) -> None:
+        """Refuses a counter that is compared as unsigned and may be negative, which is a large number to C."""
+        # By steps of -1 it reaches every value down to its stop, which is not negative itself.
+        if (step.value or 0) < -1:
+            self._lands(starts, stops, step.value or 0, name, node)
+        if not all(map(self.context.facts.not_negative, starts)):
+            message = f"`{name}` is compared as unsigned, and nothing shows that it does not begin below 0"
+            raise Refused("c-integer", message, node, "use signed integers")
 
     def _lands(self, starts: tuple[Poly, ...], stops: tuple[Poly, ...], step: int, name: str, node: Any) -> None:
         """Refuses an unsigned counter that may step over 0."""
@@ -268,6 +276,7 @@ class Headers:
         self.wraps = self.wraps or unsigned
         for stop in found:
             facts = self.context.facts
+            # `i >= 0` ends only below 0, where an unsigned counter never is; `i >= 1` ends at 0.
             least = stop - 1 if down and op == ">=" else stop
             if unsigned and not facts.not_negative(least):
                 message = f"`{name}` is compared as unsigned, which wraps around at 0"

@@ -34,7 +34,6 @@ class Functions:
     def value(self, name: str, node: Any) -> Value:
         """The call of a library function. Raises Refused for one that the language does not have."""
         args = list(node.args.exprs) if node.args is not None else []
-        span = self.context.spans(node)
         if name in ("pow", "powf") and len(args) == 2:
             return self._power(name, args, node)
         if name in ("fma", "fmaf") and len(args) == 3:
@@ -42,28 +41,33 @@ class Functions:
             a, b, c = (self._argument(v, type_, node, integers=True) for v in args)
             return self.values.operate("+", self.values.operate("*", a, b, node), c, node)
         if name in ("abs", "labs") and len(args) == 1:
-            value = self.values.value(args[0])
-            if value.own is None or not is_integer(value.own):
-                what = "an index is not affine" if value.own is None else f"a {word(value.own)} drops its fraction"
-                help = "split the loop" if value.own is None else "write `fabs`"
-                raise Refused("c-type", f"`{name}` of {what}", node, help)
-            if name == "abs" and value.own == "i64":
-                raise Refused("c-type", "`abs` makes an int of a long", node, "write `labs`")
-            return Value(value.type, value.own, tree.Call(tree.Name("abs", span), (value.written(span),), span))
-        known = FUNCTIONS.get(name) or (FUNCTIONS.get(name[:-1]) if name[-1] == "f" else None)
+            return self._integer(name, args[0], node)
+        return self._of_floats(name, args, node)
+
+    def _integer(self, name: str, arg: Any, node: Any) -> Value:
+        """`abs(k)` and `labs(k)` of integer data."""
+        value, span = self.values.value(arg), self.context.spans(node)
+        if value.own is None or not is_integer(value.own):
+            what = "an index is not affine" if value.own is None else f"a {word(value.own)} drops its fraction"
+            help = "split the loop" if value.own is None else "write `fabs`"
+            raise Refused("c-type", f"`{name}` of {what}", node, help)
+        if name == "abs" and value.own == "i64":
+            raise Refused("c-type", "`abs` makes an int of a long", node, "write `labs`")
+        return Value(value.type, value.own, tree.Call(tree.Name("abs", span), (value.written(span),), span))
+
+    def _of_floats(self, name: str, args: list[Any], node: Any) -> Value:
+        """`sqrt`, `sqrtf` and the like: the `f` at the end is the type, not a part of the name."""
+        single = name not in FUNCTIONS and name.endswith("f")
+        stem = name[:-1] if single else name
+        known = FUNCTIONS.get(stem)
         if known is None:
             listed = "sqrt, exp, log, tanh, sin, cos, fabs, fmin, fmax, pow(x, 2) and those of this file"
             raise Refused("c-call", f"the function `{name}` is not known", node, f"the functions are {listed}")
-        single = name not in FUNCTIONS
-        stem = name[:-1] if single else name
-        if stem in _OF_COMPLEX:
-            values = [self._argument(v, "c64" if single else "c128", node) for v in args]
-            type_ = values[0].type if stem == "conj" else "f32" if single else "f64"
-        else:
-            type_ = "f32" if single else "f64"
-            values = [self._argument(v, type_, node) for v in args]
-        owns = [v.own for v in values if v.own is not None]
-        own = (type_ if stem not in _OF_COMPLEX or stem != "conj" else owns[0]) if owns else None
+        real, complex_ = ("f32", "c64") if single else ("f64", "c128")
+        values = [self._argument(v, complex_ if stem in _OF_COMPLEX else real, node) for v in args]
+        type_ = complex_ if stem == "conj" else real  # the parts and the absolute value of a complex number are real
+        own = None if all(v.own is None for v in values) else type_
+        span = self.context.spans(node)
         return Value(type_, own, tree.Call(tree.Name(known, span), tuple(v.written(span) for v in values), span))
 
     def _argument(self, node: Any, type_: str, call: Any, *, integers: bool = False) -> Value:

@@ -80,6 +80,8 @@ class Nests:
             held = f"`{variable.name}` still has its value from the iteration before"
             message = f"{held}, and nothing shows that the loop runs at all"
             raise Refused("c-loop", message, node, "write the first iteration before the loop")
+        # What an iteration hands to the next one is known only before the first one is written: `last = i` is `i - 1`
+        # in the loop over the others. `@i` stands for the counter, whose name the loop does not have yet.
         ends, starts = self._states(node, header, Poly.name("@i"))
         context.env[header.variable] = start
         self._body(node, header, {})
@@ -171,11 +173,13 @@ class Nests:
             context.env.pop(header.variable, None)
         fresh = frozenset(next(iter(s.names)) for s in symbols.values())
         count = self._count(header, counter)
+        # The count of `for (j = i; ...)` is `j - i`: j changes from iteration to iteration, the start i does not.
         counts = frozenset() if count is None else count.names - header.starts[0].names
         starts: dict[Variable, State] = {}
         for v in changed:
             begin = self._begins(v, ends[v], symbols[v], fresh | counts, count)
             end, before = ends[v], context.state(v)
+            # `last = i`: no sum over the iterations, but the iteration before tells it.
             is_last = isinstance(end, Poly) and not end.names & fresh and isinstance(before, Poly)
             starts[v] = Wrapped(node, v) if is_last and isinstance(begin, Unknown) else begin
         put = {next(iter(symbols[v].names)): b for v, b in starts.items() if isinstance(b, Poly)}
@@ -215,6 +219,7 @@ class Nests:
         step = header.step.value
         if step is None:
             return None
+        # The counter is a whole number of steps from its start, so that nothing is rounded.
         return quotient("//", passed if step > 0 else -passed, abs(step))
 
     def _afterwards(

@@ -251,6 +251,7 @@ class Creation:
         if not isinstance(arrays, Items) or not arrays.values:
             self.context.refuse("py-call", f"`np.{name}` is read with a tuple or list of arrays", node)
         parts = [self.arithmetic.value(v, node) for v in arrays.values]
+        # `np.stack` joins along a new first axis, and so does `np.vstack` of vectors: each part becomes a row.
         if name == "stack" or (name == "vstack" and len(parts[0].shape) == 1):
             parts = [self.indexing.taken(p, [None, *(Part(ZERO, e) for e in p.shape)], node) for p in parts]
         rank = len(parts[0].shape)
@@ -262,10 +263,8 @@ class Creation:
         if any(len(p.shape) != rank for p in parts) or not rank:
             self.context.refuse("py-shape", "these do not have the same number of dimensions", node)
         for p in parts[1:]:
-            if not all(
-                k == axis or self.context.same(a, b)
-                for k, (a, b) in enumerate(zip(p.shape, parts[0].shape, strict=True))
-            ):
+            extents = enumerate(zip(p.shape, parts[0].shape, strict=True))
+            if not all(k == axis or self.context.same(a, b) for k, (a, b) in extents):
                 self.context.refuse("py-shape", "these do not have the same shape beside that axis", node)
         total = sum((p.shape[axis] for p in parts[1:]), parts[0].shape[axis])
         shape = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])

@@ -239,6 +239,7 @@ def _groups(old: list[Poly], new: list[Poly]) -> list[tuple[list[Poly], list[Pol
     groups: list[tuple[list[Poly], list[Poly], int]] = []
     i = j = 0
     while i < len(old) or j < len(new):
+        # From (6, n) to (2, 3, n): 6 is split into 2 and 3, and n is a group of its own.
         before, after, first = old[i : i + 1], new[j : j + 1], j
         if before == [ONE] != after:
             after = []

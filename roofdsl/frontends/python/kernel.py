@@ -16,7 +16,7 @@ from roofdsl.frontends.python.statements import Statements
 from roofdsl.frontends.python.user_functions import Argument, Reading, Returned
 from roofdsl.frontends.python.values import ONE, ZERO, Buffer, Constant, Items, View
 from roofdsl.frontends.refuse import Refused
-from roofdsl.frontends.uses import uses
+from roofdsl.frontends.uses import Use, uses
 from roofdsl.lang import tree
 from roofdsl.lang.source import Span
 
@@ -122,22 +122,7 @@ class _Run:
         if fuse:
             self._fuse()
             used = uses(context.out)
-        first: dict[Buffer, str] = {}
-        otherwise: dict[Buffer, str] = {}
-        for buffer in context.buffers.values():
-            use = used.get(buffer.name)
-            if use is None:
-                continue
-            if buffer.place == "argument":
-                written = use.assigned or use.updated
-                first[buffer] = "in" if not written else "out" if use.assigned else "inout"
-                if use.assigned and (use.read or use.updated):
-                    otherwise[buffer] = "inout"
-            else:
-                if not (use.assigned or use.updated):
-                    message = f"`{buffer.name}` is read, and nothing has been stored in it"
-                    context.refuse("py-name", message, buffer.node, "give it values, as `np.zeros` does")
-                first[buffer] = "out" if buffer.place == "result" else "temp"
+        first, otherwise = self._intents(used)
         spans = {b: context.span(b.node) for b in first}
         name = free_name(function.name, set())
 
@@ -156,6 +141,29 @@ class _Run:
 
         kept = read_first(made(first), {b.name: b for b in otherwise})
         return made(first | {b: otherwise[b] for b in kept})
+
+    def _intents(self, used: Mapping[str, Use]) -> tuple[dict[Buffer, str], dict[Buffer, str]]:
+        """The intents of arrays and scalars; and the one of those that are read, too, if that turns out to happen
+        before they are written.
+        """
+        first: dict[Buffer, str] = {}
+        otherwise: dict[Buffer, str] = {}
+        for buffer in self.context.buffers.values():
+            use = used.get(buffer.name)
+            if use is None:
+                continue
+            if buffer.place != "argument":
+                if not (use.assigned or use.updated):
+                    message = f"`{buffer.name}` is read, and nothing has been stored in it"
+                    self.context.refuse("py-name", message, buffer.node, "give it values, as `np.zeros` does")
+                first[buffer] = "out" if buffer.place == "result" else "temp"
+            elif use.assigned:
+                first[buffer] = "out"
+                if use.read or use.updated:
+                    otherwise[buffer] = "inout"
+            else:  # `x += 1` alone reads what the caller gives
+                first[buffer] = "inout" if use.updated else "in"
+        return first, otherwise
 
     def _declarations(self, intents: Mapping[Buffer, str], spans: Mapping[Buffer, Span]) -> list[tree.Item]:
         found: list[tree.Item] = []

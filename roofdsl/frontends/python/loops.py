@@ -150,20 +150,25 @@ class Loops:
             if step.value is None and (step != Poly.name(size) or not context.is_size(step)):
                 message = "a step is a number or a size"
                 context.refuse("py-loop", message, call.args[2], "make the step an argument of the function")
+        up = (step.value or 1) > 0
         for part, polys, op in ((start, starts, "max"), (stop, stops, "min")):
-            up = (step.value or 1) > 0
-            if len(polys) > 1 and part is not None:
-                found = self.expressions.read(part)
-                if isinstance(found, Extremum) and (found.op == op) != up:
-                    which = "larger" if found.op == "max" else "smaller"
-                    message = f"a bound that is the {which} of two is not supported here"
-                    context.refuse("py-loop", message, part, "split the loop")
-        for part, polys in ((start, starts), (stop, stops)):
-            for p in polys:
-                if part is not None and not p.is_affine_in(r.var for r in context.facts.ranges):
-                    message = "a bound of a loop is affine in the loops around it, and this is not"
-                    context.refuse("py-loop", message, part, "one factor is a number or a size")
+            if part is not None:
+                self._check_bound(part, polys, op if up else {"max": "min", "min": "max"}[op])
         return Header(starts, stops, step, parallel)
+
+    def _check_bound(self, node: ast.expr, polys: Sequence[Poly], op: str) -> None:
+        """Refuses the bound of a loop that is not affine, or of several values unless all of them bound the loop, as in
+        `range(max(a, b), min(c, d))`. op: the function of which that is true here: a loop that counts down to
+        `max(c, d)` stops at both.
+        """
+        found = self.expressions.read(node) if len(polys) > 1 else None
+        if isinstance(found, Extremum) and found.op != op:
+            which = "larger" if found.op == "max" else "smaller"
+            message = f"a bound that is the {which} of two is not supported here"
+            self.context.refuse("py-loop", message, node, "split the loop")
+        if not all(p.is_affine_in(r.var for r in self.context.facts.ranges) for p in polys):
+            message = "a bound of a loop is affine in the loops around it, and this is not"
+            self.context.refuse("py-loop", message, node, "one factor is a number or a size")
 
     def _bound(self, node: ast.expr) -> tuple[Poly, ...]:
         found = self.expressions.read(node)
@@ -299,6 +304,7 @@ class Loops:
         before, starts, adds, targets = loop.before, loop.starts, loop.adds, loop.targets
         context = self.context
         env = context.frame.env
+        # In other steps, the last value depends on a remainder: `range(0, n, 3)` ends with n - 1, n - 2 or n - 3.
         simple = len(header.starts) == len(header.stops) == 1 and header.step.value in (1, -1)
         up = header.step.value != -1
         trips = (header.stops[0] - header.starts[0]) * (1 if up else -1)

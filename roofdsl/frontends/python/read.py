@@ -88,23 +88,12 @@ def read_function(
 
 def module_of(source: Source) -> Module:
     """The functions, imports and constants of a file. Raises InputError for a text that is not Python."""
-    try:
-        parsed = parse_module(source.text.replace("\f", " "))
-    except SyntaxError as error:
-        line, column = error.lineno or 1, error.offset or 1
-        if isinstance(error, IndentationError):
-            own = source.line(line)
-            column = len(own) - len(own.lstrip()) + 1
-        span = Span(line, column, error.end_lineno or line, max(error.end_offset or 0, column + 1))
-        if span.end_line != line:
-            span = Span(line, column, line, column + 1)
-        raise InputError(source, [Diagnostic("py-syntax", error.msg, span)]) from None
-    except ValueError as error:
-        raise InputError(source, [Diagnostic("py-syntax", str(error), Span(1, 1, 1, 2))]) from None
+    parsed = _parsed(source)
     functions: dict[str, ast.FunctionDef] = {}
     imported: dict[str, str] = {}
     constants: dict[str, int | float] = {}
     bound: dict[str, int] = {}
+    # A name counts as known only if the file gives it one meaning: what a function sees depends on when it is called.
     for node in parsed.body:
         for name in _bound(node, imported):
             bound[name] = bound.get(name, 0) + 1
@@ -128,6 +117,23 @@ def module_of(source: Source) -> Module:
     classes = [node for node in parsed.body if isinstance(node, ast.ClassDef)]
     has_methods = any(isinstance(item, ast.FunctionDef) for node in classes for item in node.body)
     return Module(source, functions, imported, constants, frozenset(unclear), has_methods)
+
+
+def _parsed(source: Source) -> ast.Module:
+    """Raises InputError for a text that is not Python, at the place that Python gives."""
+    try:
+        return parse_module(source.text.replace("\f", " "))
+    except SyntaxError as error:
+        line, column = error.lineno or 1, error.offset or 1
+        if isinstance(error, IndentationError):  # some are placed at the end of their line
+            own = source.line(line)
+            column = len(own) - len(own.lstrip()) + 1
+        span = Span(line, column, error.end_lineno or line, max(error.end_offset or 0, column + 1))
+        if span.end_line != line:
+            span = Span(line, column, line, column + 1)
+        raise InputError(source, [Diagnostic("py-syntax", error.msg, span)]) from None
+    except ValueError as error:
+        raise InputError(source, [Diagnostic("py-syntax", str(error), Span(1, 1, 1, 2))]) from None
 
 
 def _imported(node: ast.AST) -> dict[str, str]:
@@ -180,29 +186,8 @@ def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> li
     names, or else those whose annotations state shapes, or else all but _NO_KERNELS: of these, those that nothing
     calls, if there are any.
     """
-    functions, file = module.functions, module.source.name
-    if name is not None:
-        if name not in functions:
-            known = list(functions)
-            help = did_you_mean(name, known, f"it has {', '.join(known[:8])}" if known else "")
-            raise CommandError(f"`{file}` has no function `{name}`", help)
-        chosen = [functions[name]]
-    else:
-        inside = [n for f in functions.values() for n in ast.walk(f) if isinstance(n, ast.Name)]
-        called = {n.id for n in inside if isinstance(n.ctx, ast.Load)}
-        own = [f for f in functions.values() if f.name not in _NO_KERNELS]
-        marked = [f for f in own if any(_decorator(d) in _DECORATORS for d in f.decorator_list)]
-        stated = [f for f in own if any(isinstance(a.annotation, ast.Subscript) for a in arguments_of(f))]
-        named = [f for f in own if set(shapes) & {a.arg for a in arguments_of(f)}]
-        some = marked or named or stated or own
-        chosen = [f for f in some if f.name not in called] or some
-    if not chosen:
-        if not functions:
-            help = "put the loops into one: `def name(...):`"
-            if module.has_methods:
-                help = "methods of classes are not read: move the loops into a function outside the class"
-            raise CommandError(f"`{file}` has no function", help)
-        raise CommandError(f"`{file}` has no function that is read as a kernel", "pick one: FILE.py:FUNCTION")
+    file = module.source.name
+    chosen = _unnamed(module, shapes) if name is None else [_named(module, name)]
     arguments = {a.arg for f in chosen for a in arguments_of(f)}
     unknown = sorted(shapes.keys() - arguments)
     if unknown:
@@ -210,6 +195,34 @@ def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> li
         have = did_you_mean(unknown[0], arguments, listed)
         raise CommandError(f"no function in `{file}` has an argument `{unknown[0]}`", have)
     return chosen
+
+
+def _named(module: Module, name: str) -> ast.FunctionDef:
+    functions, file = module.functions, module.source.name
+    if name not in functions:
+        known = list(functions)
+        help = did_you_mean(name, known, f"it has {', '.join(known[:8])}" if known else "")
+        raise CommandError(f"`{file}` has no function `{name}`", help)
+    return functions[name]
+
+
+def _unnamed(module: Module, shapes: Mapping[str, Given]) -> list[ast.FunctionDef]:
+    functions, file = module.functions, module.source.name
+    inside = [n for f in functions.values() for n in ast.walk(f) if isinstance(n, ast.Name)]
+    called = {n.id for n in inside if isinstance(n.ctx, ast.Load)}
+    own = [f for f in functions.values() if f.name not in _NO_KERNELS]
+    marked = [f for f in own if any(_decorator(d) in _DECORATORS for d in f.decorator_list)]
+    stated = [f for f in own if any(isinstance(a.annotation, ast.Subscript) for a in arguments_of(f))]
+    named = [f for f in own if set(shapes) & {a.arg for a in arguments_of(f)}]
+    some = marked or named or stated or own
+    if some:
+        return [f for f in some if f.name not in called] or some
+    if functions:
+        raise CommandError(f"`{file}` has no function that is read as a kernel", "pick one: FILE.py:FUNCTION")
+    help = "put the loops into one: `def name(...):`"
+    if module.has_methods:
+        help = "methods of classes are not read: move the loops into a function outside the class"
+    raise CommandError(f"`{file}` has no function", help)
 
 
 def _decorator(node: ast.expr) -> str:

@@ -40,6 +40,7 @@ class Reductions:
         shape = tuple(value.shape[k] for k in kept)
         view = View(buffer, whole_view(buffer).axes, shape)
         order = _order(value)
+        # The largest begins as the first element: there is no least number to begin with, as 0 is for sums.
         first = ZERO
         if op in ("max=", "min=") and len(axes) == 1:
             first = ONE  # the other elements are compared with the first one
@@ -58,6 +59,8 @@ class Reductions:
             self.context.assign(buffer, of_kept, op, value.at(indices(of_kept, of_axes)), node)
 
         extents = [value.shape[k] - first for k in axes]
+        # Loops of one iteration are not written, and their index is 0 instead of their start: adding `first` once is
+        # right only if the start is 0, too.
         starts = [first if value.shape[k] != ONE else ZERO for k in axes]
         if first == ONE and extents[0] == ONE:
             starts = [ZERO]
@@ -125,6 +128,7 @@ class Reductions:
 
         inner = tuple(sizes[c] for c in summed)
         zeros = [ZERO] * len(out)
+        # `x @ A` goes through the rows of A one after the other, as they lie in memory: the sum is the outer loop.
         if len(summed) == 1 and out and _streams(given, labels, summed[0]):
             self.nests.nest(shape, zeros, node, begin)
             order = summed[0] + out

@@ -88,6 +88,11 @@ def _size(node: ast.expr) -> Poly:
             raise ValueError
 
 
+def _is_flag(default: ast.expr | None) -> bool:
+    """Whether a default shows that an argument is no number: `verbose=False`, `mode="fast"`, `out=None`."""
+    return isinstance(default, ast.Constant) and (default.value is None or isinstance(default.value, bool | str))
+
+
 class Signature:
     """Gives the arguments of a function their values."""
 
@@ -105,14 +110,10 @@ class Signature:
         given = {a.arg: self.shapes.get(a.arg) or self._annotation(a) for a in args}
         dims = {n: self._dims(n, g, next(a for a in args if a.arg == n)) for n, g in given.items()}
         used = {n for shape in dims.values() for d in shape or () for n in d.names}
+        # The defaults are those of the last arguments, so that both lists are paired from their ends.
         defaults = dict(zip([a.arg for a in spec.args][::-1], spec.defaults[::-1], strict=False))
         for arg in args:
-            name, own = arg.arg, given[arg.arg]
-            default = defaults.get(name)
-            flag = isinstance(default, ast.Constant) and (
-                default.value is None or isinstance(default.value, bool | str)
-            )
-            shape = dims[name]
+            name, own, shape = arg.arg, given[arg.arg], dims[arg.arg]
             if shape:
                 for n in dict.fromkeys(n for d in shape for n in d.names):
                     context.parameters.setdefault(n, arg)
@@ -120,7 +121,7 @@ class Signature:
             elif name in used or name in context.learnt.sizes or (own is not None and own.size):
                 context.parameters.setdefault(name, arg)
                 context.frame.env[name] = Whole(self._resolved(Poly.name(name)))
-            elif flag and own is None:
+            elif own is None and _is_flag(defaults.get(name)):
                 context.refuse("py-call", f"the argument `{name}` is not a number", arg, "leave the argument out")
             else:
                 self._scalar(name, own, arg)

@@ -122,14 +122,12 @@ def kernel_of_group(nodes: Sequence[Node], kept: frozenset[int]) -> KernelText:
         subscripts = [v for v, own in zip(names, mask, strict=True) if own]
         writer.array("in", name, tensor.type, dims or [1])
         shown = f"{name}[{', '.join(subscripts) or '0'}]"
+        # Each datum is loaded once, into a `let` if expressions contain it several times.
         if uses.count(tensor) > 1 or _repeats(nodes, tensor):
             lets.append(f"let x{k + 1} = {shown}")
             shown = f"x{k + 1}"
         texts[tensor] = shown
-    targets = {}
-    for k, tensor in enumerate(written):
-        name = writer.array("out", "Y" if len(written) == 1 else f"Y{k + 1}", tensor.type, ranges)
-        targets[tensor.id] = f"{name}[{', '.join(names)}]" if ranges else name
+    targets = _targets(writer, written, ranges, names)
     with writer.loops(list(zip(names, ranges, strict=True))):
         for line in lets:
             writer.put(line)
@@ -137,6 +135,15 @@ def kernel_of_group(nodes: Sequence[Node], kept: frozenset[int]) -> KernelText:
     wish = "_".join(dict.fromkeys(n.op for n in nodes)) if len(nodes) < 4 else f"{nodes[0].op}_to_{nodes[-1].op}"
     comment = "" if len(nodes) == 1 else f"Fused: {', '.join(n.op for n in nodes)}."
     return writer.text(wish, comment)
+
+
+def _targets(writer: Writer, written: Sequence[Tensor], ranges: Sequence[int], names: Sequence[str]) -> dict[int, str]:
+    """The elements to which results are stored, by their ids, after declaring their arrays."""
+    found: dict[int, str] = {}
+    for k, tensor in enumerate(written):
+        name = writer.array("out", "Y" if len(written) == 1 else f"Y{k + 1}", tensor.type, ranges)
+        found[tensor.id] = f"{name}[{', '.join(names)}]" if ranges else name
+    return found
 
 
 def _statements(writer: Writer, nodes: Sequence[Node], texts: dict[object, str], targets: Mapping[int, str]) -> None:

@@ -31,6 +31,8 @@ def groups(graph: Graph, fused: bool) -> list[tuple[Node, ...]]:
                 continue
             if tensor.stored != node.outputs[0].shape:
                 continue
+            # a + b, a product that reads it, and an operator on both: the two outer ones cannot be one launch, since
+            # the product has to run between them.
             joined = members(group[producer]) | members(group[k])
             if _is_closed(joined, graph.nodes, place, before):
                 for member in joined:

@@ -68,6 +68,8 @@ def _stored(of: Tensor, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """
     if of.stored == of.shape:
         return shape
+    # A row of 4 that is repeated 3 times, (3, 4) stored as (1, 4), is (3, 2, 2) stored as (1, 2, 2): the runs are 3
+    # and 4. As (12,) it would be one run of a repeated and a stored dimension.
     found: list[int] = []
     old, new = list(zip(of.shape, of.stored, strict=True)), list(shape)
     while old or new:

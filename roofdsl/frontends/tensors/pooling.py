@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from math import prod
 
 from roofdsl.frontends.tensors.contractions import taps
@@ -39,19 +40,14 @@ def pool(node: Node) -> KernelText:
         y = element("Y", result, ["n", *names])
         writer.put(f"{y} = {LOWEST.get(data.type, '-100') if largest else 0}")
         with writer.loops(list(zip(taps_of, o["window"], strict=True))):
-            x = element("X", (outer, *[2] * d), ["n", *at])
+            x = element("X", (outer, *[2] * d), ["n", *at])  # 2: also a dimension of 1 has places in its padding
             lines = [f"{y} max= {x}" if largest else f"{y} += {x}"]
             if places is not None:
                 p = element("P", result, ["n", *names])
-                flat = at[0]
-                for size, place in zip(data.shape[-d + 1 :] if d > 1 else (), at[1:], strict=True):
-                    flat = f"({flat}) * {size} + {place}"
-                lines = [f"let x = {x}", f"{p} = select(x > {y}, {flat}, {p})", f"{y} max= x"]
-            if conditions:
-                with writer.block(f"if {' and '.join(conditions)}:"):
-                    for line in lines:
-                        writer.put(line)
-            else:
+                # The place is taken before the maximum: afterwards, no element is larger than it.
+                lines = [f"let x = {x}", f"{p} = select(x > {y}, {_flat(at, data.shape[-d:])}, {p})", f"{y} max= x"]
+            inside = writer.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext()
+            with inside:  # places in the padding are no elements
                 for line in lines:
                     writer.put(line)
         divisor = o.get("divisor") or prod(o["window"])
@@ -59,6 +55,14 @@ def pool(node: Node) -> KernelText:
             writer.put(f"{y} = {y} / {number(divisor)}")
     wish = "sum_pool" if not largest and divisor == 1 else node.op
     return writer.text(f"{wish}_{d}d", "")
+
+
+def _flat(at: list[str], sizes: tuple[int, ...]) -> str:
+    """The number of an element in its image, row by row: `(i) * 8 + j`."""
+    found = at[0]
+    for size, place in zip(sizes[1:], at[1:], strict=True):
+        found = f"({found}) * {size} + {place}"
+    return found
 
 
 KERNELS = {"max_pool": pool, "avg_pool": pool}

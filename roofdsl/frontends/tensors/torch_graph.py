@@ -168,6 +168,7 @@ class _Reader:
             shapes = [tuple(map(int, v.shape)) for v in result]
             return tuple(data.parted(own, f"{base} {args[1:]} {k}", stored) for k, own in enumerate(shapes))
         shape = tuple(int(n) for n in result.shape)
+        # What is read once more is stored once: `stored` has the 1 that `expand` widens, and follows every turn.
         if base == "expand":
             own = (*[1] * (len(shape) - len(data.stored)), *data.stored)
             return replace(data, shape=shape, stored=own, whole=False)
