@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, log10
 
 Number = int | float | Fraction
 
-_DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_POWERS = (*((factor, f"{prefix}W") for factor, prefix in _DECIMAL), (1e-3, "mW"))
 _ENERGIES = ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "uJ"), (1e-9, "nJ"), (1e-12, "pJ"))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps"))
 
@@ -25,12 +27,21 @@ def show_number(value: Number, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def _in_units(x: float, units: Sequence[tuple[float, str]], digits: int) -> str | None:
+    """`x` in the largest of `units`, each a thousand of the next, in which it is at least 1; None if there is none."""
+    k = next((k for k, (factor, _) in enumerate(units) if abs(x) >= factor * (1 - 1e-12)), None)
+    if k is None:
+        return None
+    if k and abs(float(show_number(x / units[k][0], digits))) >= 1000:
+        k -= 1  # 999,960 B would be 1000 kB in four digits: it is 1 MB
+    factor, unit = units[k]
+    return f"{show_number(x / factor, digits)} {unit}"
+
+
 def _scaled(value: Number, unit: str, digits: int) -> str:
     x = float(value)
-    for factor, prefix in _DECIMAL:
-        if abs(x) >= factor * (1 - 1e-12):
-            return f"{show_number(x / factor, digits)} {prefix}{unit}"
-    return f"{show_number(x, digits)} {unit}"
+    units = [(factor, f"{prefix}{unit}") for factor, prefix in _DECIMAL]
+    return _in_units(x, units, digits) or f"{show_number(x, digits)} {unit}"
 
 
 def show_rate(per_s: Number, unit: str = "FLOP", digits: int = 4) -> str:
@@ -70,29 +81,19 @@ def show_percent(share: float, form: str = ".0%") -> str:
 def show_time(seconds: Number, digits: int = 4) -> str:
     """A time: `149.2 us`."""
     x = float(seconds)
-    if x == 0:
-        return "0 s"
-    for factor, unit in _TIMES:
-        if abs(x) >= factor * (1 - 1e-12):
-            return f"{show_number(x / factor, digits)} {unit}"
-    return f"{x:.{digits}g} s"
+    return _in_units(x, _TIMES, digits) or (f"{x:.{digits}g} s" if x else "0 s")
 
 
 def show_power(watts: Number, digits: int = 4) -> str:
     """A power: `105 W`, `12.5 kW`, `400 mW`."""
     x = float(watts)
-    if x and abs(x) < 1 - 1e-12:
-        return f"{show_number(1000 * x, digits)} mW"
-    return _scaled(x, "W", digits)
+    return _in_units(x, _POWERS, digits) or (f"{show_number(1000 * x, digits)} mW" if x else "0 W")
 
 
 def show_energy(joules: Number, digits: int = 4) -> str:
     """An energy: `3.2 mJ`."""
     x = float(joules)
-    for factor, unit in _ENERGIES:
-        if abs(x) >= factor * (1 - 1e-12):
-            return f"{show_number(x / factor, digits)} {unit}"
-    return f"{x:.{digits}g} J" if x else "0 J"
+    return _in_units(x, _ENERGIES, digits) or (f"{x:.{digits}g} J" if x else "0 J")
 
 
 def show_energy_per(joules: Number, of: str, digits: int = 4) -> str:

@@ -12,7 +12,7 @@ from roofdsl.plot.board import frame_of, key_texts, log_axes
 from roofdsl.plot.look import SIGNS, USUAL, Look, fitted, named, styled
 from roofdsl.plot.sweep_thin import thinned
 from roofdsl.plot.ticks import log_ticks, prefixed, set_ticks
-from roofdsl.sweep.table import LongTable, Table, groups
+from roofdsl.sweep.table import LongTable, Table, groups, keys_of
 
 MOST_CURVES, MOST_MAPS, MOST_INSIDE = 24, 6, 6
 LABELS = {
@@ -25,7 +25,6 @@ LABELS = {
     "work_flops": "Work W (FLOP)",
     "launches": "Launches",
 }
-RESULTS = (*LABELS, "bound", "how")
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,6 @@ class Map:
     xs: tuple[int, ...]
     ys: tuple[int, ...]
     values: tuple[tuple[float, ...], ...]
-
-
-def keys_of(table: Table) -> list[str]:
-    """The columns that identify a point: machine, cache and parameters."""
-    return [n for n in table.names if n not in RESULTS and (not n.endswith("_bytes") or n == "cache_bytes")]
 
 
 def swept(table: Table) -> list[str]:

@@ -185,8 +185,8 @@ def _subject(given: Mapping[str, Any], text: str | None, root: Path | None) -> s
 
 def _inside(file: str, root: Path | None) -> str:
     """A path under the root, or a shipped name. Raises CommandError for any other path."""
-    if file.replace("/", "").replace(":", "").isidentifier() and not (root and (root / file).exists()):
-        return file  # a shipped name, such as gemv or polybench/gemm
+    if _may_be_shipped(file) and not (root and (root / file).exists()):
+        return file
     if root is None:
         raise CommandError(
             f"the server has no root, so it cannot read `{file[:80]}`", "start the server with --root FOLDER"
@@ -197,6 +197,15 @@ def _inside(file: str, root: Path | None) -> str:
     else:
         tail = ""
     return f"{_under(file, root)}{tail}"
+
+
+def _may_be_shipped(file: str) -> bool:
+    """Whether this is written like a shipped name: `gemv`, `polybench/gemm`, `polybench/gemm:gemm`.
+
+    `/etc/hosts` is not: its first part is empty. The command would read that file, wherever the root is.
+    """
+    path, colon, name = file.partition(":")
+    return all(part.isidentifier() for part in (*path.split("/"), *([name] if colon else [])))
 
 
 def _option(p: Parameter, value: object, text: str | None, root: Path | None) -> list[str]:

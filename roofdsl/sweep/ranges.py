@@ -106,9 +106,12 @@ def _integer(text: str, what: str) -> int:
 
 def _size(text: str, what: str) -> int:
     try:
-        return parse_size(text)
+        size = parse_size(text)
     except UnitError as error:
         raise CommandError(str(error)) from None
+    if size > LARGEST:  # the column of cache sizes has 64-bit integers
+        raise CommandError(f"{what} has at most 2**62 B, and {text[:40]} is given")
+    return size
 
 
 def _values(text: str, what: str, number: Callable[[str, str], int]) -> Sequence[int]:

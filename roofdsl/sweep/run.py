@@ -23,7 +23,7 @@ from roofdsl.sweep.point_block import Block, Strip, Variant, count_words, is_who
 from roofdsl.sweep.program import SweptProgram, require_legal_launches
 from roofdsl.sweep.ranges import points_of, require_few
 from roofdsl.sweep.single_points import Outcome, Runner, Task, begin, here
-from roofdsl.sweep.table import LongTable, Table, joined
+from roofdsl.sweep.table import COMPUTED, LongTable, Table, joined
 
 HOW = ("closed form", "counted")
 
@@ -74,6 +74,7 @@ def sweep(
     """
     total = points_of(ranges) * len(variants) * len(machines) * max(1, len(caches))
     require_few(total)
+    _require_other_names([*ranges, *(n for v in variants for n in v.constants)], machines)
     for variant in variants:
         if isinstance(variant.kernel, SweptProgram):
             require_legal_launches(variant.kernel)
@@ -100,6 +101,16 @@ def sweep(
     failures = tuple((_where(task, caches), o.failure) for task, o in _failed(tasks, outcomes))
     warnings = dict.fromkeys(w for k, strip in enumerate(strips) for w in _warnings(strip, k, places, outcomes))
     return Sweep(table, failures, total - len(table), len(tasks), tuple(warnings))
+
+
+def _require_other_names(parameters: Sequence[str], machines: Sequence[Machine]) -> None:
+    """Raise CommandError for a parameter with the name of another column, which would take its place in the table."""
+    levels = {f"{level.name}_bytes" for m in machines for level in (*m.caches, *m.memories)}
+    taken = next((n for n in parameters if n in levels or n in COMPUTED or n == "cache_bytes"), None)
+    if taken is not None:
+        raise CommandError(
+            f"parameter `{taken}` has the name of another column of the table", "rename it in the kernel"
+        )
 
 
 class Place(Record):

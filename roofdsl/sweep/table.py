@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from math import isnan
 from typing import Any, Protocol
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.findings import did_you_mean
+
+COMPUTED = (
+    "launches", "work_flops", "compute_s", "time_s", "time_no_overlap_s", "flops_per_s", "bytes_per_s", "intensity",
+    "bound", "how",
+)  # fmt: skip
+"""Columns that are computed; the bytes of levels (`HBM_bytes`) follow the first of them."""
 
 WORDS = ("machine", "bound", "how")
 """Columns of words; all others are numbers."""
@@ -179,6 +186,11 @@ class _Made(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
+
+
+def keys_of(table: Table) -> list[str]:
+    """The columns that identify a point: machine, cache and parameters. They come first in a table."""
+    return list(takewhile(lambda name: name not in COMPUTED, table.names))
 
 
 def is_better_high(name: str) -> bool:

@@ -135,12 +135,20 @@ def _described(r: LevelRow) -> str:
     if r.level is None:
         return f"{show_size(r.size_bytes)}, each element its own line, fully associative, LRU"
     level = r.level
-    ways = "fully associative" if level.ways is None else f"{level.ways} ways, {group(level.sets)} sets"
+    ways = "fully associative" if level.ways is None else f"{_ways(level.ways)}, {_sets(level.sets)}"
     sectors = f" in sectors of {show_size(level.sector)}" if level.sector != level.line_bytes else ""
     inclusion = "" if level.inclusion == "free" else f", {level.inclusion}"
     policy = _best_words(level.bypass) if level.policy == "opt" else level.policy.upper()
     rule = f"{policy}, {MISSES[level.write_miss]}{WRITES[level.write]}{inclusion}"
     return f"{show_size(level.size_bytes)}, lines of {show_size(level.line_bytes)}{sectors}, {ways}, {rule}"
+
+
+def _ways(count: int) -> str:
+    return f"{group(count)} way{'' if count == 1 else 's'}"
+
+
+def _sets(count: int) -> str:
+    return f"{group(count)} set{'' if count == 1 else 's'}"
 
 
 def _best_words(bypass: bool) -> str:
@@ -158,8 +166,8 @@ def of_curve(run: SimulatedRun) -> list[Block]:
         sizes.append(unit << (sizes[-1] // unit).bit_length())
     lines = "an element each" if curve.line_bytes is None else show_size(curve.line_bytes)
     if curve.sets > 1:
-        caches = f"Q of LRU caches of {group(curve.sets)} sets"
-        step = f"{group(last // unit)} ways"
+        caches = f"Q of LRU caches of {_sets(curve.sets)}"
+        step = _ways(last // unit)
     else:
         caches = "Q(Z) of a fully associative LRU cache"
         step = f"Z = {group(last)} B"

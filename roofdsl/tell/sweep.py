@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from roofdsl.lang.record import Record
@@ -17,7 +17,7 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.sweep.run import Sweep
-from roofdsl.sweep.table import Table, Varying, best_of, front_of, look
+from roofdsl.sweep.table import Table, Varying, best_of, front_of, keys_of, look
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
 
 MOST_ROWS = 40
@@ -75,8 +75,15 @@ def _points(count: int) -> str:
 
 def _rows(table: Table, names: Sequence[str]) -> Block:
     """All points of a table, by these columns."""
-    rows = [[show(n, table.cell(n, k)) for n in names] for k in range(len(table))]
-    return figures(rows, [_head(n) for n in names], (k for k, n in enumerate(names) if n not in table.words))
+    # A parameter may be called `n_s` or `block_bytes`, and is still a plain number.
+    plain = set(keys_of(table)) - {"cache_bytes"}
+    rows = [[_cell(n, table.cell(n, k), plain) for n in names] for k in range(len(table))]
+    heads = [n if n in plain else _head(n) for n in names]
+    return figures(rows, heads, (k for k, n in enumerate(names) if n not in table.words))
+
+
+def _cell(name: str, value: Any, plain: Container[str]) -> str:
+    return str(value) if name in plain else show(name, value)
 
 
 _ALWAYS = ("time_s", "flops_per_s", "bytes_per_s", "bound")

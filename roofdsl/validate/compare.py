@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import plural
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.measure.energy_counter import measured_j, measured_w
@@ -214,7 +215,7 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
     caches = sum(cache.size_bytes * cache.copies for cache in machine.caches)
     touched = p.footprint_bytes or 0
     memory_bound = p.memory.name in p.bounds
-    if memory_bound and machine.caches and touched <= 4 * caches:
+    if memory_bound and machine.caches and 0 < touched <= 4 * caches:  # 0: what it touches was not counted
         found.append(
             f"part of its {show_size(touched)} of data stays in the caches ({show_size(caches)} as stated): a cache "
             "that idle cores share is larger than stated, and real caches are not strictly LRU"
@@ -224,7 +225,8 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
             "its stores may bypass the caches, so that no line is loaded for them: predict with --traffic load_store"
         )
     if machine.units is not None and m.threads > machine.units:
-        found.append(f"it ran on {m.threads} threads, but {machine.name} has {machine.units} cores")
+        cores = plural(machine.units, "core")
+        found.append(f"it ran on {m.threads} threads, but {machine.name} has {cores}")
     one_way = [v for v in p.levels if v.stores_bytes and v.duplex_bytes is None and v.nearer != "registers"]
     if any(level.name in p.bounds for level in one_way):
         found.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.findings import did_you_mean
+from roofdsl.lang.findings import did_you_mean, plural
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
@@ -173,7 +173,8 @@ def _executions(kernel: Kernel, sizes: Mapping[str, int], point: MeasuredPoint) 
     each = next(iter(made.values())) if len(made) == 1 else 1
     if point.launches % each:
         raise CommandError(
-            f"{point.label} has {point.launches} launches, but one execution of {kernel.name} makes {each}",
+            f"{point.label} has {plural(point.launches, 'launch', 'launches')}, but one execution of {kernel.name} "
+            f"makes {each}",
             "import a report of complete executions",
         )
     return point.launches // each

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.cli.main import run
 from tests.cli.conftest import ROOT, Run
 
 
@@ -70,6 +71,12 @@ def test_the_curve_of_the_histogram(roofdsl: Run) -> None:
         at = max(i for i, z in enumerate(curve["cache_bytes"]) if z <= cache)
         derived = json.loads(roofdsl("derive", *size, "--cache", f"{cache}B").stdout)
         assert curve["bytes"][at] == derived["bytes"]["value"]
+
+
+@pytest.mark.parametrize(("ways", "shown"), [(1, "1 way, 64 sets"), (2, "2 ways, 32 sets"), (64, "64 ways, 1 set,")])
+def test_one_way_and_one_set(ways: int, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "gemv", "--set", "n=9", "--cache", "4KiB", "--line", "64B", "--ways", str(ways)]) == 0
+    assert shown in capsys.readouterr().out
 
 
 @pytest.mark.thorough

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from math import lcm
 
 import pytest
 
@@ -327,12 +328,27 @@ def test_integer_operations_are_no_flop() -> None:
     assert document["kernels"][0]["variants"]["as written"]["operation"] == "OP"
 
 
+# ---- sizes ----
+
+
+def test_a_size_that_must_be_a_multiple_of_two_numbers_is_one_of_both() -> None:
+    """Rounding to one after the other gave n = 1008 for tiles of 32 and 48: no multiple of 32, so no prediction."""
+    kernel = {"multiples": [{"of": "n", "by": 4}, {"of": "n", "by": "p"}, {"of": "n", "by": "q"}]}
+    asked = [(1000, 32, 48), (1, 5, 7), (2**40 + 1, 6, 9), (100, 8, 8)]
+    text = "ASKED.map(([n, p, q]) => withSize(KERNEL, { n: 1, p, q }, 'n', n).n)"
+    found = evaluate((), text, KERNEL=kernel, ASKED=asked)
+    assert found[0] == 960
+    for n, (size, p, q) in zip(found, asked, strict=True):
+        step = lcm(4, p, q)
+        assert n % step == 0 and (abs(n - size) <= step / 2 or n == step)
+
+
 # ---- numbers in words ----
 
 
 def test_numbers_are_written_as_on_the_command_line() -> None:
     draw = random.Random(3)
-    values = [0.0, 1.0, 999.95, 1e15, 0.5, 1024.0, 6 * 2.0**20, 2.5e9]
+    values = [0.0, 1.0, 999.95, 999.96, 999.96e6, 0.99996e-3, 999_999_999.0, 1e15, 0.5, 1024.0, 6 * 2.0**20, 2.5e9]
     values += [draw.uniform(1, 10) * 10 ** draw.randrange(-14, 18) for _ in range(200)]
     functions = {
         "showNumber": show_number, "showRate": show_rate, "showBytes": show_bytes, "showTime": show_time,

@@ -15,6 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from roofdsl.cli.serve import run_for_programs
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.server.answers import answer
 from roofdsl.server.isolation import Limits, Nursery
@@ -114,6 +115,20 @@ def test_files_are_read_under_the_root_only(nursery: Nursery, root: Path) -> Non
     assert used.get("error") or used["diagnostics"]
     outside = answer(nursery, root, "check", {"text": f'use "{root.parent}/secret.roof"\n'})
     assert "secret(" not in json.dumps(outside) and (outside.get("error") or outside["diagnostics"])
+
+
+@pytest.mark.parametrize("file", ["/etc/hosts", "/etc/hosts:k", "//etc/hosts:k", "/proc/self/environ:k"])
+@pytest.mark.parametrize("has_root", [True, False])
+def test_a_path_is_no_shipped_name(file: str, has_root: bool, root: Path) -> None:
+    """An absolute path of plain words before a `:` was passed on to the command as it is, even with a root."""
+    for tool, given in (("derive", {"file": file}), ("predict", {"file": "gemv", "machine": file})):
+        with pytest.raises(CommandError, match=r"no root|not under the server's root"):
+            question(tool, given, root if has_root else None)
+
+
+@pytest.mark.parametrize("file", ["gemv", "gemv:gemv", "polybench/gemm", "polybench/gemm:gemm"])
+def test_a_shipped_name_is_no_path(file: str, root: Path) -> None:
+    assert question("derive", {"file": file}, root).arguments[1] == file
 
 
 def test_messages_are_not_those_of_a_command_line(nursery: Nursery, root: Path) -> None:

@@ -124,6 +124,36 @@ def test_refused(arguments: tuple[str, ...], message: str, capsys: pytest.Captur
     assert message in told and "Traceback" not in told
 
 
+COPY = """kernel copied({0}, {1}):
+    in x: f64[{0}, {1}]
+    out y: f64[{0}, {1}]
+    for i in range({0}), j in range({1}):
+        y[i, j] = x[i, j]
+"""
+
+
+def test_a_parameter_that_is_called_like_a_unit_is_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`n_s` and `row_bytes` were shown as `10 s` and `3 kB`, and curves over other parameters ignored `row_bytes`."""
+    file, figure = tmp_path / "c.roof", tmp_path / "c.svg"
+    file.write_text(COPY.format("n_s", "row_bytes"))
+    sizes = ("--set", "n_s=16,32", "--set", "row_bytes=3000,4000", "--plot", str(figure), "--over", "n_s")
+    assert run(["sweep", str(file), "--machine", "v100_textbook", *sizes]) == 0
+    head, first = capsys.readouterr().out.splitlines()[2:4]
+    assert head.split()[:2] == ["n_s", "row_bytes"] and first.split()[:2] == ["16", "3000"]
+    assert "row_bytes = 3000" in figure.read_text() and "row_bytes = 4000" in figure.read_text()
+
+
+@pytest.mark.parametrize("name", ["time_s", "intensity", "launches", "HBM_bytes", "cache_bytes", "how"])
+def test_a_parameter_does_not_take_the_place_of_a_column(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The predicted times of a kernel with a parameter `time_s` stood where its values belong."""
+    file = tmp_path / "c.roof"
+    file.write_text(COPY.format("n", name))
+    assert run(["sweep", str(file), "--machine", "v100_textbook", "--set", f"n=8,{name}=8,16"]) == 2
+    assert f"parameter `{name}` has the name of another column" in capsys.readouterr().err
+
+
 def test_numbers_that_shape_too_many_kernels_or_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each combination of `const` parameters is a kernel, or a program, to analyze."""
     file = tmp_path / "shaped.roof"

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roofdsl.plot.sweep_map import keys_of
 from roofdsl.plot.sweep_thin import MOST_PLACES, MOST_STEPS, thinned
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges
 from roofdsl.sweep.run import Sweep, sweep
-from roofdsl.sweep.table import LongTable, Table, best, pareto
+from roofdsl.sweep.table import LongTable, Table, best, keys_of, pareto
 from roofdsl.tell.sweep import views_of
 from roofdsl.tell.sweep_files import csv_pieces, json_pieces, plain, to_json, write_table
 from tests.cli.conftest import ROOT

@@ -92,6 +92,8 @@ def test_sizes_carry_units() -> None:
     for wrong in ("32", "1MiB..2", "x", "", "1KiB..2KiB:*0.5"):
         with pytest.raises(CommandError):
             parse_sizes(wrong)
+    with pytest.raises(CommandError, match=r"a cache has at most 2\*\*62 B, and 10000000TiB is given"):
+        parse_sizes("1MiB..10000000TiB:*2")
 
 
 def test_points() -> None:

@@ -26,6 +26,7 @@ def _table(count: int, seed: int = 1) -> Table:
         "machine": np.array([rng.randrange(2) for _ in range(count)]),
         "n": np.array([rng.choice((4, 8, 16)) for _ in range(count)]),
         "b": np.array([rng.choice((1, 2, 3)) for _ in range(count)]),
+        "work_flops": np.ones(count, dtype=np.int64),
         "DRAM_bytes": moved,
         "time_s": time_s,
         "flops_per_s": 1 / time_s,

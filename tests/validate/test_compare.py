@@ -178,6 +178,14 @@ def test_more_threads_than_cores_are_said_so() -> None:
     p = predicted("gemv", 4096)
     causes = compare(p, measured(p, 2, threads=200), machine).causes
     assert any("200 threads" in c and "80 cores" in c for c in causes)
+    one = compare(p, measured(p, 2, threads=2), record.replace(machine, units=1)).causes
+    assert any(c.endswith("has 1 core") for c in one)
+
+
+def test_data_that_were_not_counted_are_not_said_to_stay_in_the_caches() -> None:
+    """The cause said `part of its 0 B of data`."""
+    p = record.replace(predicted("gemv", 4096), footprint_bytes=None)
+    assert not any("0 B of data" in c for c in compare(p, measured(p, 2), MACHINE).causes)
 
 
 def test_another_size_is_no_comparison() -> None:

@@ -125,6 +125,8 @@ def test_an_execution_is_all_launches_of_a_loop_of_the_host(label: str) -> None:
     assert found.prediction.launches == 10 and found.verdict == "as predicted"
     with pytest.raises(CommandError, match=f"{label} has 12 launches, but one execution of heat makes 10"):
         compare_points(at, [launched(label, 12, 19e-6)], names, V100)
+    with pytest.raises(CommandError, match=f"{label} has 1 launch, but one execution of heat makes 10"):
+        compare_points(at, [launched(label, 1, 19e-6)], names, V100)
 
 
 def test_one_of_several_functions_is_no_execution() -> None:

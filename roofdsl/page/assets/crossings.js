@@ -4,18 +4,19 @@
 function withSize(kernel, values, name, size) {
   const out = { ...values, [name]: Math.max(1, Math.round(size)) };
   for (let pass = 0; pass < 2; pass += 1) {
-    for (const { of, by } of kernel.multiples) {
-      const step = typeof by === "number" ? by : out[by];
+    for (const { of } of kernel.multiples) {
+      const step = stepOf(kernel, out, of);
       out[of] = Math.max(1, Math.round(out[of] / step)) * step;
     }
   }
   return out;
 }
 
-/** The number of which a parameter must be a multiple. */
+/** The number of which a parameter must be a multiple: 96 if it must be one of 32 and of 48. */
 function stepOf(kernel, values, name) {
-  const steps = kernel.multiples.filter((m) => m.of === name);
-  return steps.reduce((step, { by }) => Math.max(step, typeof by === "number" ? by : values[by]), 1);
+  const divisor = (a, b) => (b === 0 ? a : divisor(b, a % b));
+  const steps = kernel.multiples.filter((m) => m.of === name).map(({ by }) => (typeof by === "number" ? by : values[by]));
+  return steps.reduce((all, step) => (all / divisor(all, step)) * step, 1);
 }
 
 /**

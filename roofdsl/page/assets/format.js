@@ -12,15 +12,24 @@ function showNumber(value, digits = 4) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-const DECIMAL = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const DECIMAL = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 const BINARY = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
 const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"], [1e-12, "ps"]];
 
+/** A number in the largest of `units` (each a thousand of the next) in which it is at least 1; null if it is below all. */
+function inUnits(value, units, digits) {
+  const k = units.findIndex(([factor]) => Math.abs(value) >= factor * (1 - 1e-12));
+  if (k < 0) return null;
+  const [factor, unit] = units[k];
+  const text = showNumber(value / factor, digits);
+  if (k === 0 || Math.abs(Number(text)) < 1000) return `${text} ${unit}`;
+  const [larger, name] = units[k - 1]; // 999 960 B would be 1000 kB in four digits: it is 1 MB
+  return `${showNumber(value / larger, digits)} ${name}`;
+}
+
 function scaled(value, unit, digits = 4) {
-  for (const [factor, prefix] of DECIMAL) {
-    if (Math.abs(value) >= factor * (1 - 1e-12)) return `${showNumber(value / factor, digits)} ${prefix}${unit}`;
-  }
-  return `${showNumber(value, digits)} ${unit}`;
+  const units = DECIMAL.map(([factor, prefix]) => [factor, `${prefix}${unit}`]);
+  return inUnits(value, units, digits) ?? `${showNumber(value, digits)} ${unit}`;
 }
 
 const showRate = (value, operation = "FLOP") => scaled(value, `${operation}/s`);
@@ -37,10 +46,7 @@ function showSize(value) {
 
 function showTime(seconds, digits = 4) {
   if (seconds === 0) return "0 s";
-  for (const [factor, unit] of TIMES) {
-    if (seconds >= factor * (1 - 1e-12)) return `${showNumber(seconds / factor, digits)} ${unit}`;
-  }
-  return `${seconds.toPrecision(digits)} s`;
+  return inUnits(seconds, TIMES, digits) ?? `${seconds.toPrecision(digits)} s`;
 }
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
