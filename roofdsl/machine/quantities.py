@@ -75,7 +75,10 @@ def show_size(count: Number) -> str:
 
 def show_percent(share: float, form: str = ".0%") -> str:
     """A fraction as a percentage: `12 %`."""
-    return format(share, form).replace("%", " %")
+    text = format(share, form)
+    if not any(digit in text for digit in "123456789"):
+        text = format(0.0, form)  # not `-0.0%`
+    return text.replace("%", " %")
 
 
 def show_time(seconds: Number, digits: int = 4) -> str:

@@ -74,19 +74,20 @@ def plain(value: float) -> str:
 def power(value: float) -> str:
     """`10⁻⁶`, `2x10⁷`."""
     exponent = floor(log10(value) + 1e-9)
-    digits = float(f"{value / 10.0**exponent:.3g}")
+    digits = float(f"{value / 10.0**exponent:.6g}")  # as in `plain`: ticks may differ in the fourth digit
     ten = f"10{str(exponent).translate(_SUPERSCRIPT)}"
     return ten if digits == 1 else f"{digits:g}x{ten}"
 
 
 def prefixed(value: float) -> str:
     """`10 G`, `5 m`: a number with a prefix for its unit."""
+    nearly = 1 - 1e-9  # 10.0**-3 / 1e-3 and the like
     for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor * 0.999:
+        if value >= factor * nearly:
             return f"{value / factor:,.6g} {prefix}"
-    if value >= 0.999 or value == 0:
+    if value >= nearly or value == 0:
         return f"{value:g}"
     for factor, prefix in ((1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")):
-        if value >= factor * 0.999:
+        if value >= factor * nearly:
             return f"{value / factor:g} {prefix}"
     return f"{value:g}"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source
-from roofdsl.machine.quantities import show_percent, show_time
+from roofdsl.machine.quantities import show_number, show_time
 from roofdsl.measure.measurement import CORES, OTHERS, Measurement, parse
 from roofdsl.measure.other_load import BUSY, taken_by_others
 from roofdsl.predict.prediction import Prediction
@@ -155,7 +155,7 @@ def described(change: Compared) -> str:
     """`12 % slower than its baseline (1.2 ms, was 1.07 ms; p = 2e-09)`, with the causes that are known."""
     assert change.before is not None and change.slower_by is not None
     times = f"{show_time(change.comparison.measured_s)}, was {show_time(change.before.median_s)}; p = {change.p:.1g}"
-    told = f"{show_percent(change.slower_by)} slower than its baseline ({times})"
+    told = f"{show_number(100 * change.slower_by, 2)} % slower than its baseline ({times})"
     return f"{told}: {change.why}" if change.why else told
 
 

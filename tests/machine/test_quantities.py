@@ -10,6 +10,7 @@ from roofdsl.machine.quantities import (
     show_energy,
     show_energy_per,
     show_number,
+    show_percent,
     show_power,
     show_rate,
     show_size,
@@ -52,6 +53,11 @@ from roofdsl.machine.quantities import (
 )
 def test_quantities_as_people_write_them(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_a_change_too_small_to_be_shown_has_no_sign() -> None:
+    assert show_percent(-0.0003, "+.1%") == show_percent(0.0003, "+.1%") == "+0.0 %"
+    assert (show_percent(-0.0006, "+.1%"), show_percent(0.123)) == ("-0.1 %", "12 %")
 
 
 _WRITTEN = {

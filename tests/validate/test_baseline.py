@@ -15,7 +15,7 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.kernel_sources import kernel as shipped_kernel
 from roofdsl.measure.measurement import CORES, OTHERS, Measurement, save
 from roofdsl.tell.validation import to_json
-from roofdsl.validate.baseline import LEVEL, Baseline, Regressions, against, load_baseline
+from roofdsl.validate.baseline import LEVEL, Baseline, Regressions, against, described, load_baseline
 from roofdsl.validate.compare import compare
 from roofdsl.validate.rank_test import larger_p, least_p
 from roofdsl.validate.run import compare_all
@@ -82,6 +82,13 @@ def test_slower_same_and_faster(factor: float, allowed: float, verdict: str) -> 
     found = judged(run(noise(1, 0.01)), run(factor * noise(2, 0.01)), allowed)
     assert found.changes[0].verdict == verdict
     assert found.changes[0].slower_by == pytest.approx(factor - 1, abs=0.02)
+
+
+def test_less_than_a_percent_is_not_said_to_be_none() -> None:
+    """0.4 % slower, of times without noise, was `0 % slower`."""
+    times = 1e-3 + 1e-9 * np.arange(20)
+    (change,) = judged(run(times), run(1.004 * times), allowed=0.0).changes
+    assert change.verdict == "slower than its baseline" and described(change).startswith("0.4 % slower than")
 
 
 def test_noise_is_no_regression() -> None:
