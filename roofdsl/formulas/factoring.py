@@ -250,7 +250,7 @@ class _Ring:
         return self.gcd(p, _minus(_plus(linear, b), root))
 
     def _root(self, p: Poly) -> Poly | None:
-        """The square root of a polynomial that is a square; None for others."""
+        """The square root of a polynomial that is a square, term by term as by hand; None for others."""
         root: Poly = {}
         rest = p
         while rest:
@@ -319,7 +319,7 @@ class _Ring:
         rest = p
         while rest:
             m, c = _leading(rest)
-            if c % d:
+            if c % d:  # all of p is scaled, so that the next coefficient is an integer; the result is primitive anyway
                 factor = d // gcd(c, d)
                 rest, out = ({k: x * factor for k, x in part.items()} for part in (rest, out))
                 continue

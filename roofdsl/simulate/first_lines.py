@@ -172,7 +172,9 @@ def _walk_sweep(tables: Tables, space: FirstLines, lines: int) -> int:
             stay[r] -= same
             if abs(stride[r]) < places[references[first + r, 1], 1]:
                 slowest = min(slowest, stay[r])
-        # All lines of these iterations, and those of references that stay, fit into the cache, and get a number.
+        # All lines of these iterations, and those of references that stay, fit into the cache, and get a number. The
+        # first iteration after a line is left, and the last one of the sweep, make all accesses: so references that
+        # stay have touched their lines before, and are in front of the others again at the end.
         between = 0
         if 0 < hurried < count:
             between = min(slowest - 1, left - 1, (lines - count) // hurried - 1, (most - progress[NUMBERED]) // hurried)

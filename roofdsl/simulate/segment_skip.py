@@ -176,7 +176,8 @@ def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int
     for o in range(top - 1, notes[BEGIN] - 1, -1):
         if segments[FRAME, o] != frame:
             frame, above = segments[FRAME, o], passed
-        # Each block pushes it further down, until the cache no longer holds it.
+        # Each block pushes it further down, by `pushed` lines, until the cache no longer holds it: with 10 lines in the
+        # cache, 4 of them above it and 3 pushed, it is there for 2 blocks, which begin with 4 and 7 lines above it.
         held = min(most, (notes[LINES] - above + pushed - 1) // pushed)
         if held < 1:
             break
@@ -229,6 +230,7 @@ def _skip(loop: int, top: int, outside: int, pushed: int, most: int, cache: List
     lines = 0
     for g in range(top, notes[END]):
         lines += segments[COUNT, g]
+    # Of what the last `most` + 1 blocks pushed out, the cache may still hold that of `copies`, the last ones.
     copies = most + 1
     if pushed > 0:
         copies = min(copies, max(0, notes[LINES] - lines + pushed - 1) // pushed + 1)

@@ -297,6 +297,7 @@ class LevelForms:
             return mask
         if self.lines is None:
             return False
+        # Both sides have the scalars stored, which `lines` (convention `once`) counts and the cache does not hold.
         held = self.lines.values(points) <= self.cache_bytes + self.forms.scalar_stores()
         held = held.astype(bool) & mask & self.lines.assumed.mask(points, columns)
         return held if held.any() else False

@@ -31,7 +31,7 @@ class Grid:
 
         places = np.arange(*window)
         columns: dict[str, Any] = {}
-        inner = self.count
+        inner = self.count  # points per step of a name: 6, 2 and 1 for 2 x 3 x 2 values
         for name, values in self.ranges.items():
             inner //= len(values)
             columns[name] = _values_at(values, places // inner % len(values))

@@ -106,6 +106,10 @@ def floor_divide(top: Any, bottom: Any) -> Any:
     """Division rounded down. In float64, the quotient of two integers below 2**53 never rounds up to a whole number."""
     import numpy as np
 
+    # A quotient between q and q + 1 is at least 1/bottom below q + 1. If 2**k <= q < 2**(k + 1), floats below q + 1 are
+    # 2**(k - 52) apart. It would round up only if 1/bottom were at most half of that: then q*bottom, which is at most
+    # `top`, would be at least 2**53.
+
     if (isinstance(top, np.ndarray) and top.dtype == object) or isinstance(top, int):
         return top // bottom
     return np.floor(top / bottom)

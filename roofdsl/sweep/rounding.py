@@ -220,6 +220,8 @@ def ordered(terms: Sequence[Term], times: Sequence[Any]) -> tuple[Any, Any, Any]
         largest[time_s > most] = k
         most = np.maximum(most, time_s)
     codes = np.where(most > 0, largest + 1, 0)
+    # What bounds a point are its terms of at least SAME of the largest. Most points have one such term. Floats decide
+    # all but those points with two shares, or a share and SAME, so close that rounding may have exchanged them.
     low = most * (float(SAME) - ALIKE)
     several = np.flatnonzero(sum((time_s >= low).view(np.int8) for time_s in times) > 1)
     if not len(several):
@@ -233,6 +235,7 @@ def ordered(terms: Sequence[Term], times: Sequence[Any]) -> tuple[Any, Any, Any]
     kept = np.take_along_axis(near, by_size, axis=0)
     close = ((sorted_shares[:-1] - sorted_shares[1:] < ALIKE) & kept[:-1] & (sorted_shares[1:] > 0)).any(axis=0)
     close |= (np.abs(share - float(SAME)) < ALIKE).any(axis=0)
+    # The digits of a code, base (number of terms + 1), are the terms from the largest on; a digit 0 ends them.
     code = np.zeros(len(several), dtype=np.int64)
     for rank in range(len(terms)):
         code += np.where(kept[rank], (by_size[rank] + 1) * (len(terms) + 1) ** rank, 0)

@@ -7,7 +7,7 @@ they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -105,7 +105,9 @@ def sweep(
 
 def _require_other_names(parameters: Sequence[str], machines: Sequence[Machine]) -> None:
     """Raise CommandError for a parameter with the name of another column, which would take its place in the table."""
-    levels = {f"{level.name}_bytes" for m in machines for level in (*m.caches, *m.memories)}
+    levels = {
+        f"{name}_bytes" for m in machines for name in (*(c.name for c in m.caches), *(v.name for v in m.memories))
+    }
     taken = next((n for n in parameters if n in levels or n in COMPUTED or n == "cache_bytes"), None)
     if taken is not None:
         raise CommandError(
@@ -208,10 +210,7 @@ def _table(
     there = frozenset[str]().union(*(p.names for p in places), *(row.keys() for row in rows))
     wide = frozenset[str]().union(*(p.wide for p in places))
     wide |= {n for row in rows for n, v in row.items() if is_whole(n) and n != "bound" and v >= 2**63}
-    levels = dict.fromkeys(n for strip in strips for n in strip.plan.level_names)
-    names = [n for n in ("launches",) if n in there] + ["work_flops", *(f"{n}_bytes" for n in levels)]
-    names += ["compute_s", "time_s", "time_no_overlap_s"]
-    names += [n for n in ("flops_per_s", "bytes_per_s") if n in there] + ["intensity", "bound"]
+    names = _computed(dict.fromkeys(n for strip in strips for n in strip.plan.level_names), there)
     constants = dict.fromkeys(n for strip in strips for n in strip.variant.constants)
     machines = tuple(dict.fromkeys(strip.machine.name for strip in strips))
     bounds = strips[0].bounds
@@ -247,6 +246,14 @@ def _table(
         return joined([part(k) for k in range(len(places))])
     all_names = ("machine", *(("cache_bytes",) if cached else ()), *constants, *ranges, *names, "how")
     return LongTable(all_names, words, [p.count for p in places], part)
+
+
+def _computed(levels: Iterable[str], there: Container[str]) -> list[str]:
+    """The computed columns in order. The launches of programs and one of the two rates are only in some tables."""
+    launches = ["launches"] if "launches" in there else []
+    rates = [n for n in ("flops_per_s", "bytes_per_s") if n in there]
+    times = ["compute_s", "time_s", "time_no_overlap_s"]
+    return [*launches, "work_flops", *(f"{n}_bytes" for n in levels), *times, *rates, "intensity", "bound"]
 
 
 def _add_counted(block: Block, place: Place, outcomes: Mapping[int, Outcome]) -> None:

@@ -50,9 +50,12 @@ class _Name:
         low, high = _whole(self.low, points), _whole(self.high, points)
         if not self.sign:
             return np.maximum(low - 1, np.minimum(high, _whole(self.of, points)))
-        first, last = (low, high) if self.sign > 0 else (-high, -low)  # of sign * name
+        # A falling form rises in -name: from here on, sign * name is sought, the last place of a form that rises.
+        first, last = (low, high) if self.sign > 0 else (-high, -low)
+        # The form is at most 0 at `below`, or there is no such place, and above 0 at `above`, or it is past the end.
         below = first - 1
         above = np.maximum(last, below) + 1
+        # A linear form needs no search where its slope, which parameters may decide, is positive.
         if self.linear is not None:
             room, step = (full(p.parts(points)[0], points) for p in self.linear)
             rising = np.asarray(step > 0, dtype=bool)

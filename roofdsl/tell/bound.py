@@ -78,6 +78,7 @@ def _where(b: Bound) -> Iterator[str]:
         part = getattr(b, name)
         if part is None or not b.compulsory.leading:
             continue
+        # The leading term is c/S**power, and falls to the compulsory loads at S = (c/loads)**(1/power).
         at_one = part.leading.subs(b.size, 1)
         power = sympy.simplify(sympy.log(at_one / part.leading) / sympy.log(b.size))
         edge = sympy.simplify((at_one / b.compulsory.leading) ** (1 / sympy.nsimplify(power)))

@@ -10,7 +10,7 @@ from roofdsl.lang.record import Record
 from roofdsl.machine.quantities import show_time
 from roofdsl.tell.regressions import run_name, told
 from roofdsl.tell.titles import short_sizes
-from roofdsl.validate.baseline import Regressions
+from roofdsl.validate.baseline import Compared, Regressions
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.compare_points import PointCheck
 
@@ -44,32 +44,38 @@ def cases_of(
     changes = {} if regressions is None else {id(x.comparison): x for x in regressions.changes}
     found = []
     for c in comparisons:
-        outcome: Outcome = "passed"
-        kind = why = ""
-        change = changes.get(id(c))
-        if not c.measurement.verified.holds:
-            outcome, kind, why = "failed", "cannot be verified", "; ".join(c.measurement.verified.unverifiable)
-        elif c.verdict == "above the roof" or (change is None and c.verdict in CONTRADICTIONS):
-            outcome, kind, why = "failed", c.verdict, _contradiction(c)
-        elif change is not None and change.verdict == "slower than its baseline":
-            outcome, kind, why = "failed", change.verdict, told(change)
-        elif change is not None and change.verdict in ("inconclusive", "not in the baseline"):
-            outcome, kind, why = "skipped", change.verdict, told(change)
-        elif change is None and c.verdict == "inconclusive":
-            outcome, kind, why = "skipped", c.verdict, c.disturbed
-        found.append(Case(run_name(c.measurement), c.prediction.machine, c.measured_s, outcome, kind, why))
-    for check in checks:
-        p = check.prediction
-        name = f"{p.kernel} {short_sizes(p.parameters)} {check.point.label}"
-        wrong = [] if check.verdict in (None, "as predicted") else [str(check.verdict)]
-        wrong += [f"{x.level}: {x.verdict}" for x in check.levels if x.verdict != "as predicted"]
-        point_outcome: Outcome = "passed" if check.agrees else "failed"
-        kind = "" if check.agrees else "not as predicted"
-        found.append(Case(name, p.machine, check.measured_s, point_outcome, kind, "; ".join(wrong)))
+        outcome = _outcome(c, changes.get(id(c)))
+        found.append(Case(run_name(c.measurement), c.prediction.machine, c.measured_s, *outcome))
+    found += map(_of_point, checks)
     for m in () if regressions is None else regressions.missing:
         why = "it is in the baseline, but was not measured now"
         found.append(Case(run_name(m), "", None, "skipped", "not measured", why))
     return found
+
+
+def _outcome(c: Comparison, change: Compared | None) -> tuple[Outcome, str, str]:
+    """(outcome, kind, why) of a run; change: the run beside its baseline, if there is one."""
+    if not c.measurement.verified.holds:
+        return "failed", "cannot be verified", "; ".join(c.measurement.verified.unverifiable)
+    # A run above the bound is an error of the model or of the measurement, whatever the baseline says.
+    if c.verdict == "above the roof" or (change is None and c.verdict in CONTRADICTIONS):
+        return "failed", c.verdict, _contradiction(c)
+    if change is None:
+        return ("skipped", c.verdict, c.disturbed) if c.verdict == "inconclusive" else ("passed", "", "")
+    if change.verdict == "not slower":
+        return "passed", "", ""
+    return "failed" if change.verdict == "slower than its baseline" else "skipped", change.verdict, told(change)
+
+
+def _of_point(check: PointCheck) -> Case:
+    """A point of a profiler or document, which has failed if its time or the bytes of a level are not as predicted."""
+    p = check.prediction
+    name = f"{p.kernel} {short_sizes(p.parameters)} {check.point.label}"
+    if check.agrees:
+        return Case(name, p.machine, check.measured_s, "passed")
+    wrong = [] if check.verdict in (None, "as predicted") else [str(check.verdict)]
+    wrong += [f"{x.level}: {x.verdict}" for x in check.levels if x.verdict != "as predicted"]
+    return Case(name, p.machine, check.measured_s, "failed", "not as predicted", "; ".join(wrong))
 
 
 def _contradiction(c: Comparison) -> str:

@@ -255,8 +255,8 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
 
 def plateau_rows(d: Derivation, plateaus: Sequence[Plateau], order: Growth, operation: str) -> list[tuple[str, ...]]:
     """A table of plateaus with its head: cache size, traffic, intensity, and their numbers if sizes are given."""
-    valued = any(p.from_bytes.value is not None and not _plain(p.from_bytes) for p in plateaus)
-    valued = valued or any(p.bytes.value is not None and not _plain(p.bytes) for p in plateaus)
+    ends = [q for p in plateaus for q in (p.from_bytes, p.bytes)]
+    valued = any(q.value is not None and not _plain(q) for q in ends)  # a plain number is its own form
     head = ("from Z (B)", "", "Q (B)", "", f"I ({operation}/B)", "", "")
     rows = [head]
     for p in plateaus:

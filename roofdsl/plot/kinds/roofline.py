@@ -29,6 +29,7 @@ from roofdsl.plot.roofline_points import (
 )
 from roofdsl.plot.roofs import Ceilings, Roofs, require_roof, roofs_of, with_ceilings, with_launches
 from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.profiler.cited import points_named
 
@@ -216,19 +217,9 @@ def _figure(
             roofs[k], above = with_launches(r, [p for p in predictions if p.machine == r.name])
             for text in above:
                 asked.warn(f"the ceiling of {text}")
-    parts = [point for _, program in found if by_kernel and program is not None for point in _kernels(program)]
-    points: list[Point] = []
-    for machine in asked.machines:
-        own = [p for p in predictions if p.machine == machine.name]
-        labels = [own[0].kernel] if parts and len(own) == 1 else labels_of(own)
-        for p, label in zip(own, labels, strict=True):
-            if not p.bounds:
-                asked.warn(f"{label} is left out: nothing is computed, and nothing moves")
-                continue
-            point = explained_point(p, label)
-            points += [point, *expected_point(point, p)]
-            if expected and p.expected is None:
-                asked.warn(f"{label} on {machine.name} has no mark at an expected rate: {p.no_expected}")
+    programs = [program for _, program in found if by_kernel and program is not None]
+    parts = [point for program in programs for point in _kernels(program)]
+    points = _predicted(asked, predictions, expected=expected, in_parts=bool(parts))
     points += [*parts, *measured]
     for point in measured:
         _compare_with_roofs(asked, roofs, point)
@@ -239,6 +230,27 @@ def _figure(
     name = asked.machine.title or asked.machine.name
     title = "\n".join(filter(None, [name if len(roofs) == 1 else "", sizes]))
     return draw_roofline(roofs, points, title, look=asked.look, ceilings=asked.ceilings)
+
+
+def _predicted(asked: Asked, predictions: Sequence[Prediction], *, expected: bool, in_parts: bool) -> list[Point]:
+    """The points of predictions, machine by machine, with marks at their expected rates; warns about what is missing.
+
+    in_parts: whether the kernels of a program are drawn, too. A single program then has its name as a label, since its
+    sizes are in the title.
+    """
+    points: list[Point] = []
+    for machine in asked.machines:
+        own = [p for p in predictions if p.machine == machine.name]
+        labels = [own[0].kernel] if in_parts and len(own) == 1 else labels_of(own)
+        for p, label in zip(own, labels, strict=True):
+            if not p.bounds:
+                asked.warn(f"{label} is left out: nothing is computed, and nothing moves")
+                continue
+            point = explained_point(p, label)
+            points += [point, *expected_point(point, p)]
+            if expected and p.expected is None:
+                asked.warn(f"{label} on {machine.name} has no mark at an expected rate: {p.no_expected}")
+    return points
 
 
 def _compare_with_roofs(asked: Asked, roofs: Sequence[Roofs], point: Point) -> None:
