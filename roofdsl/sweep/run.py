@@ -105,10 +105,9 @@ def sweep(
 
 def _require_other_names(parameters: Sequence[str], machines: Sequence[Machine]) -> None:
     """Raise CommandError for a parameter with the name of another column, which would take its place in the table."""
-    levels = {
-        f"{name}_bytes" for m in machines for name in (*(c.name for c in m.caches), *(v.name for v in m.memories))
-    }
-    taken = next((n for n in parameters if n in levels or n in COMPUTED or n == "cache_bytes"), None)
+    levels = [*(c.name for m in machines for c in m.caches), *(v.name for m in machines for v in m.memories)]
+    others = {"cache_bytes", *COMPUTED, *(f"{name}_bytes" for name in levels)}
+    taken = next((n for n in parameters if n in others), None)
     if taken is not None:
         raise CommandError(
             f"parameter `{taken}` has the name of another column of the table", "rename it in the kernel"

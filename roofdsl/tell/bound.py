@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import sympy
@@ -10,7 +11,7 @@ import sympy
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.bound_report import BoundReport, Level, NestedTiles
 from roofdsl.bounds.counting import top_terms
-from roofdsl.machine.quantities import group, show_size
+from roofdsl.machine.quantities import group, show_number, show_size
 from roofdsl.tell.blocks import Block, Gap, line
 from roofdsl.tell.bound_argument import argument, short
 
@@ -68,8 +69,9 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
             block, loads = r.inside.blocks[number], r.inside.loads[number]
             held = "" if block.steps is None else f" for {block.steps} steps"
             most = "" if r.inside.exact else "at most "
-            yield f"  nested      {most}{group(loads)} loads{_times(loads, level.bound)}"
-            yield f"              (a block of {block.rows} x {block.columns}{held})"
+            wide = _label_width(level)
+            yield f"  {'nested':<{wide}} {most}{group(loads)} loads{_times(loads, level.bound)}"
+            yield f"  {'':<{wide}} (a block of {block.rows} x {block.columns}{held})"
 
 
 def _where(b: Bound) -> Iterator[str]:
@@ -134,22 +136,32 @@ def _tiles_in_tiles(inside: NestedTiles) -> Iterator[str]:
 def _at(r: BoundReport, level: Level) -> Iterator[str]:
     at = ", ".join(f"{n} = {v}" for n, v in r.params.items())
     yield f"At {at}, {level.name} of {show_size(level.cache_bytes)}, {r.bound.size} = {group(level.elements)} elements:"
-    yield f"  bound       {group(level.bound)} loads ({level.argument})"
+    wide = _label_width(level)
+    yield f"  {'bound':<{wide}} {group(level.bound)} loads ({level.argument})"
     if level.schedule is not None:
-        yield f"  as written  {group(level.schedule)} loads{_times(level.schedule, level.bound)}"
+        written = f"{group(level.schedule)} loads{_times(level.schedule, level.bound)}"
     elif r.element_bytes is None:
-        yield "  as written  not compared: its arrays have elements of different sizes"
+        written = "not compared: its arrays have elements of different sizes"
     else:
-        yield "  as written  too many accesses to count exactly"
+        written = "too many accesses to count exactly"
+    yield f"  {'as written':<{wide}} {written}"
     if level.tile is not None and level.tiled is not None:
-        name = f"tile {level.tile[0]} x {level.tile[1]}"
-        yield f"  {name:<11} {group(level.tiled)} loads{_times(level.tiled, level.bound)}"
+        yield f"  {_tile_name(level.tile):<{wide}} {group(level.tiled)} loads{_times(level.tiled, level.bound)}"
+
+
+def _tile_name(tile: tuple[int, int]) -> str:
+    return f"tile {tile[0]} x {tile[1]}"
+
+
+def _label_width(level: Level) -> int:
+    """The width of the names of a cache's rows, with one space more than the longest."""
+    return max(11, 0 if level.tile is None else len(_tile_name(level.tile)) + 1)
 
 
 def _times(loads: int, least: int) -> str:
     if loads == least:
         return ", the fewest possible"
-    return f", {loads / least:.4g} times the bound" if least else ""
+    return f", {show_number(Fraction(loads, least))} times the bound" if least else ""
 
 
 def document(r: BoundReport) -> Json:

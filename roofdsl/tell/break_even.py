@@ -77,7 +77,9 @@ def answer(found: BreakEven, values: Mapping[str, int]) -> str:
         return "never"
     parts = []
     for first, last in found.intervals:
-        if last is None:
+        if first == last:
+            parts.append(f"at {name} = {group(first)} only")
+        elif last is None:
             parts.append(f"at every {name}" if first == 1 else f"from {name} = {group(first)} on")
         else:
             until = f"up to {name} = {group(last)}"

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from roofdsl.counts.traffic_at import LONGEST_SIMULATION
-from roofdsl.machine.quantities import show_bytes, show_percent, show_time
+from roofdsl.machine.quantities import show_bytes, show_number, show_percent, show_time
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.answer import SpeedOfLight
 from roofdsl.sol.claim import Claim
@@ -223,7 +223,7 @@ def _as_written(time_s: Fraction, is_at_most: bool) -> str:
 
 
 def _over(time_s: Fraction, floor: Floor) -> str:
-    return f"{float(time_s / floor.time_s):.3g} x" if floor.time_s else ""
+    return f"{show_number(time_s / floor.time_s, 3)} x" if floor.time_s else ""
 
 
 def verdict(claim: Claim, floor: Floor) -> str:

@@ -21,6 +21,7 @@ from roofdsl.bounds.tiles import (
     tiling,
 )
 from roofdsl.checks.untile import untiled
+from roofdsl.cli.main import run
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernels, load_file
@@ -202,3 +203,11 @@ def test_every_tile_that_is_recommended_for_a_shipped_kernel_can_be_applied() ->
         recommended.add(kernel.name)
     assert recommended >= {"matmul", "batched_gemm", "gemm_f16", "minplus"}
     assert "floyd_warshall" in refused
+
+
+def test_names_and_numbers_of_a_cache_stand_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """The name of a large tile ran into its loads, and `46378 times the bound` was `4.638e+04 times`."""
+    assert run(["bound", "matmul", "--set", "n=1000000", "--cache", "64GiB"]) == 0
+    bound_row, written, tile = capsys.readouterr().out.splitlines()[-3:]
+    assert written.endswith(" loads, 46378 times the bound") and tile.startswith("  tile 76924 x 111663  2")
+    assert bound_row.index("21,562") == written.index("1,000,002") == tile.index("23,000")

@@ -20,6 +20,7 @@ from roofdsl.predict.sharded import predict_sharded, shard
 from roofdsl.predict.threshold import Question, program_bounds
 from roofdsl.predict.time_forms import kernel_terms, program_terms, summed, terms_of
 from roofdsl.sets.quasi import Quasi
+from roofdsl.tell.break_even import answer
 from tests.predict.machines import kernel_of, machine
 
 TPU = load_machine("tpu_v5e")
@@ -256,3 +257,14 @@ def test_arguments_divided_by_a_parameter_with_a_number() -> None:
         assert found.first == bounds.first_without("HBM")
     with pytest.raises(CommandError, match=r"`.*kv//p.*` has no closed form"):
         program_terms(file, "layer_parallel", h100, {}, TENSOR, over="batch")
+
+
+@pytest.mark.parametrize(
+    ("intervals", "said"),
+    [(((5, 5),), "at B = 5 only"), (((1, 1), (7, None)), "at B = 1 only, from B = 7 on"),
+     (((1, 5),), "up to B = 5 only"),
+     (((2, 3),), "from B = 2 up to B = 3"), ((), "never"), (((1, None),), "at every B")],
+)  # fmt: skip
+def test_where_compute_takes_as_long_in_words(intervals: tuple[tuple[int, int | None], ...], said: str) -> None:
+    """A single size was `from B = 5 up to B = 5`."""
+    assert answer(BreakEven("HBM", "B", None, Quasi.constant(0), None, intervals), {}) == said
