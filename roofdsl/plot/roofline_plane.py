@@ -27,6 +27,7 @@ def window_of(machines: Sequence[Roofs], points: Sequence[Point]) -> Window:
     before, after = (2, 4) if several else (3, 8)
     left, right = 10 ** (floor(2 * log10(min(xs) / before)) / 2), 10 ** (ceil(2 * log10(max(xs) * after)) / 2)
     start = left * min(slowest if several else [s.bytes_per_s for m in machines for s in m.slopes])
+    # A measured point may have only a spread or, without work, only a bandwidth, which stands on the left edge.
     rates = [p.rate_per_s for p in points if p.rate_per_s]
     ys = [*rates, *(p.error[0] for p in points if p.error and p.error[0] > 0)]
     ys += [p.bytes_per_s * left for p in points if not p.places and p.bytes_per_s and not p.rate_per_s]

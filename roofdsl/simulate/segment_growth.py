@@ -133,6 +133,7 @@ def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[i
             start[row, found, 0] = segments[row, g] - notes[NOW] + START
             start[row, found, 1] = segments[row, g] - notes[NOW] - (kept[row, found] - own[BEGAN])
         found += 1
+    # The times of a frame's segments interleave: a top that ends within a frame has no lines that are all newer.
     below = g - 1
     while below >= notes[BEGIN] and segments[COUNT, below] == 0:
         below -= 1

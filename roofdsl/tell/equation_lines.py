@@ -40,6 +40,8 @@ def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterato
     width = max((len(t) for t in texts if len(t) <= LONG), default=0)
     starts = [_equation(r, t, label, width) for r, t in zip(shown, texts, strict=True)]
     tails = [_tail(r, known) for r in shown]
+    # Conditions and remarks stand in a column behind the equations that are not too long; a longer one pushes only its
+    # own out of that column.
     reached = [len(s) for s, tail in zip(starts, tails, strict=True) if any(tail)]
     reach = max((n for n in reached if n <= label + LONG), default=0)
     tend = max((len(tail[0]) for tail in tails if len(tail[0]) <= LONG), default=0)
