@@ -202,8 +202,8 @@ def _inside(file: str, root: Path | None) -> str:
 def _may_be_shipped(file: str) -> bool:
     """Whether this is written like a shipped name: `gemv`, `polybench/gemm`, `polybench/gemm:gemm`.
 
-    `/etc/hosts:k` is not: its first part is empty. If it were taken for a name, only the confinement of the process would
-    keep the command from that file.
+    `/etc/hosts:k` is not: its first part is empty. If it were taken for a name, only the confinement of the process
+    would keep the command from that file.
     """
     path, colon, name = file.partition(":")
     return all(part.isidentifier() for part in (*path.split("/"), *([name] if colon else [])))
