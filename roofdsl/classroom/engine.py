@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from roofdsl.classroom.answer_language import Node, parse
+from roofdsl.classroom.answer_language import Node, Number, parse
 from roofdsl.classroom.forms_as_formulas import formula_of, number, ratio
 from roofdsl.classroom.query import Query, kernel_of
 from roofdsl.lang.diagnostics import CommandError
@@ -123,7 +123,11 @@ def _traffic(query: Query) -> Node:
 
 
 def _intensity(query: Query) -> Node:
-    """W/Q in lowest terms, where Q is the compulsory traffic."""
+    """W/Q in lowest terms, where Q is the compulsory traffic; a number if sizes are set."""
+    if query.sizes:
+        counted = [_work(query), _traffic(replace(query, ask="Q", cache=None))]
+        work, moved = (count.value for count in counted if isinstance(count, Number))
+        return number(work / moved)
     forms = _forms(query, query.line)
     return ratio(_single(forms.work, query), _single(forms.compulsory(_convention(query)).total, query))
 

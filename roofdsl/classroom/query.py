@@ -62,4 +62,9 @@ def _kernel(text: str, settings: tuple[tuple[str, int], ...], name: str) -> Kern
         if target is None:
             raise CommandError(f"there is no shipped kernel `{text.removeprefix('shipped ')}`")
         return lowered(load_file(target.path), target.name, dict(settings))
-    return lowered(load_file(Source(f"{name}.roof", text)), None, dict(settings))
+    checked = load_file(Source(f"{name}.roof", text))
+    if len(checked.own_kernels) > 1:
+        found = ", ".join(checked.own_kernels)
+        help = "write each kernel on its own, or into a file of its own"
+        raise CommandError(f"a kernel of an exercise is a single one, but this text has {found}", help)
+    return lowered(checked, None, dict(settings))

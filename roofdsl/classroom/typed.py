@@ -56,7 +56,7 @@ def formulas(text: str, names: Collection[str], kind: Dimension | None) -> list[
     kind: the kind of quantity; None if it is not known. Raises FormulaError as `readings` does, and for a unit of
     another kind.
     """
-    words = tokens(text)
+    words = list(_split(tokens(text), names, units=True))  # `nm` is two words, so places are counted after the split
     places = [k for k in range(1, len(words)) if _Typed(words, names, units=True).is_unit(k)]
     if not places:
         return readings(text, names)

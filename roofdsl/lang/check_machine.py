@@ -24,6 +24,13 @@ DIRECTIONS = ("read", "write", "mixed")
 """What crosses a level's boundary while a `sustained` bandwidth holds: loads, stores, or both at the same time."""
 
 _PORTS = "name the vector units that execute it, among `p0` to `p3`"
+_OPTIONS_WRITTEN_OTHERWISE = {
+    ("instruction", "port"): _PORTS,
+    ("instruction", "ports"): _PORTS,
+    ("cache", "shared"): "a cache is shared unless the line says otherwise: `copies 8` for one in each of eight cores",
+    ("cache", "private"): "write how many such caches there are: `copies 8` for one in each of eight cores",
+}
+"""Options that people write for something that the language says otherwise, by the line's keyword and the word."""
 
 
 def resolve_quantity(quantity: tree.Quantity, kind: Kind, report: Report) -> Fraction:
@@ -226,11 +233,8 @@ class _Resolver:
             attribute = known.get(word)
             if attribute is None:
                 of = f"{'an' if line.keyword == 'instruction' else 'a'} {line.keyword}"
-                help = (
-                    _PORTS
-                    if word in ("port", "ports") and "p0" in known
-                    else did_you_mean(word, known, f"{of} has {listed(known, 'and')}")
-                )
+                help = _OPTIONS_WRITTEN_OTHERWISE.get((line.keyword, word), "")
+                help = help or did_you_mean(word, known, f"{of} has {listed(known, 'and')}")
                 self.report.error("machine-option", f"{of} has no `{word}`", option.span, help)
             elif attribute.field in values:
                 self.report.error("machine-option", f"`{word}` is given twice", option.span, "say it once")

@@ -126,7 +126,7 @@ def _respelt(unit: str) -> str:
 
 
 def _converted(number: str, unit: str, kind: Kind) -> str:
-    """Help for bandwidths in words or bits (with the number converted), operations per cycle, and intensities."""
+    """Help for bandwidths in words or bits (with the number converted), per cycle, and for intensities."""
     prefix = next((p for p in _PREFIXES if p and unit.startswith(p)), "")
     rest = unit.removeprefix(prefix).lower()
     if kind in ("bandwidth", "size") and rest.rstrip("/s").rstrip("s") in ("word", "element", "double"):
@@ -134,7 +134,10 @@ def _converted(number: str, unit: str, kind: Kind) -> str:
         return f"words have no fixed size; with words of 8 B it is `{_times(number, 8)} {prefix}B{per}`"
     if kind == "bandwidth" and rest in ("bit/s", "bits/s", "b/s", "bps") and "B" not in unit:
         return f"8 bits are a byte: `{_times(number, Fraction(1, 8))} {prefix}B/s`"
-    if kind in ("flop_rate", "op_rate") and re.search(r"/(cycle|clock|clk|cy)$", unit):
+    per_cycle = re.search(r"/(cycle|clock|clk|cy)$", unit)
+    if kind == "bandwidth" and per_cycle:
+        return "multiply by the clock and by the number of copies: 64 B/cycle at 2 GHz in 8 cores are `1024 GB/s`"
+    if kind in ("flop_rate", "op_rate") and per_cycle:
         return "multiply by the clock: 16 FLOP/cycle at 2 GHz are `32 GFLOP/s`"
     if kind in ("flop_rate", "op_rate") and re.search(r"/(word|b|byte)$", unit.lower()):
         return "operations per byte or word are an intensity; a rate is per second: `10 GFLOP/s`"

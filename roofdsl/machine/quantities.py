@@ -27,26 +27,49 @@ def show_number(value: Number, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _in_units(x: float, units: Sequence[tuple[float, str]], digits: int) -> str | None:
-    """`x` in the largest of `units`, each a thousand of the next, in which it is at least 1; None if there is none."""
+def _in_units(x: float, units: Sequence[tuple[float, str]], digits: int) -> tuple[str, str] | None:
+    """`x` and its unit: the largest of `units`, each a thousand of the next, in which it is at least 1; None if there
+    is none.
+    """
     k = next((k for k, (factor, _) in enumerate(units) if abs(x) >= factor * (1 - 1e-12)), None)
     if k is None:
         return None
     if k and abs(float(show_number(x / units[k][0], digits))) >= 1000:
         k -= 1  # 999,960 B would be 1000 kB in four digits: it is 1 MB
     factor, unit = units[k]
-    return f"{show_number(x / factor, digits)} {unit}"
+    return show_number(x / factor, digits), unit
+
+
+def _shown(x: float, units: Sequence[tuple[float, str]], digits: int, below: str) -> str:
+    """`x` with its unit, or the text for a value below all units."""
+    parts = _in_units(x, units, digits)
+    return " ".join(parts) if parts else below
 
 
 def _scaled(value: Number, unit: str, digits: int) -> str:
+    return " ".join(_in_parts(value, unit, digits))
+
+
+def _in_parts(value: Number, unit: str, digits: int) -> tuple[str, str]:
+    """The number and its unit, with a prefix that suits the number."""
     x = float(value)
     units = [(factor, f"{prefix}{unit}") for factor, prefix in _DECIMAL]
-    return _in_units(x, units, digits) or f"{show_number(x, digits)} {unit}"
+    return _in_units(x, units, digits) or (show_number(x, digits), unit)
 
 
 def show_rate(per_s: Number, unit: str = "FLOP", digits: int = 4) -> str:
     """Operations per second: `7 TFLOP/s`."""
     return _scaled(per_s, f"{unit}/s", digits)
+
+
+def show_named_rates(rates: Sequence[tuple[str, Number]], unit: str = "FLOP", digits: int = 4) -> str:
+    """Names with their rates, each unit once: `f64 FMA 7.8, f32 no FMA 7.85 TFLOP/s`."""
+    parts = [(name, *_in_parts(per_s, f"{unit}/s", digits)) for name, per_s in rates]
+    after = [following for *_, following in parts[1:]] + [""]
+    return ", ".join(
+        f"{name} {number}" if shown == following else f"{name} {number} {shown}"
+        for (name, number, shown), following in zip(parts, after, strict=True)
+    )
 
 
 def show_operations(count: Number, unit: str = "FLOP", digits: int = 4) -> str:
@@ -84,19 +107,19 @@ def show_percent(share: float, form: str = ".0%") -> str:
 def show_time(seconds: Number, digits: int = 4) -> str:
     """A time: `149.2 us`."""
     x = float(seconds)
-    return _in_units(x, _TIMES, digits) or (f"{x:.{digits}g} s" if x else "0 s")
+    return _shown(x, _TIMES, digits, f"{x:.{digits}g} s" if x else "0 s")
 
 
 def show_power(watts: Number, digits: int = 4) -> str:
     """A power: `105 W`, `12.5 kW`, `400 mW`."""
     x = float(watts)
-    return _in_units(x, _POWERS, digits) or (f"{show_number(1000 * x, digits)} mW" if x else "0 W")
+    return _shown(x, _POWERS, digits, f"{show_number(1000 * x, digits)} mW" if x else "0 W")
 
 
 def show_energy(joules: Number, digits: int = 4) -> str:
     """An energy: `3.2 mJ`."""
     x = float(joules)
-    return _in_units(x, _ENERGIES, digits) or (f"{x:.{digits}g} J" if x else "0 J")
+    return _shown(x, _ENERGIES, digits, f"{x:.{digits}g} J" if x else "0 J")
 
 
 def show_energy_per(joules: Number, of: str, digits: int = 4) -> str:

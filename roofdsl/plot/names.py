@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import atan2, cos, degrees, hypot, sin
 
+from roofdsl.machine.quantities import show_named_rates
 from roofdsl.plot.board import Board
 from roofdsl.plot.labels import Box, joined, place, shared, shared_area, stack
 from roofdsl.plot.look import DPI, named
@@ -16,6 +17,9 @@ Pixel = tuple[float, float]
 
 MOST_NAMES = 16
 """The maximum number of names at points that a reader can survey; more go into a key."""
+
+_LONGEST_NAME = 64
+"""The maximum number of characters in the name of a roof."""
 
 FAR = 62
 """If a name is at least this many pixels from its point, readers have to search for the point."""
@@ -115,10 +119,10 @@ def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
     look = board.look
     height = look.small * 1.45 * DPI / 72
     low, high = board.window.y
-    shown = [r for r in sorted(roofs, key=lambda r: r.rate_per_s) if low <= r.rate_per_s <= high]
-    lines = [board.pixel(board.window.x[1], r.rate_per_s)[1] for r in shown]
-    for roof, line, stacked in zip(shown, lines, stack([p + 3 for p in lines], height), strict=True):
-        text = named(roof.label, 64)
+    shown = _as_one(board, [r for r in sorted(roofs, key=lambda r: r.rate_per_s) if low <= r.rate_per_s <= high])
+    lines = [board.pixel(board.window.x[1], r.rate_per_s)[1] for r, _ in shown]
+    for (roof, label), line, stacked in zip(shown, lines, stack([p + 3 for p in lines], height), strict=True):
+        text = named(label, _LONGEST_NAME)
         width, _ = board.size(text, look.small)
         ridge = max(board.frame.x0, board.pixel(roof.ridge, roof.rate_per_s)[0])
         ends = [board.frame.x1 - 4 - 12 * i for i in range(100)]
@@ -131,6 +135,31 @@ def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
         best = spots[_least_covered(board, spots)]
         board.text(best.x1, best.y0, text, look.small, color=color, ha="right", va="bottom")
         board.taken.append(best)
+
+
+def _as_one(board: Board, roofs: Sequence[Roof]) -> list[tuple[Roof, str]]:
+    """The roofs, lowest first, with their names. Lines too close to be told apart share one, since there is room for
+    only one.
+    """
+    groups: list[list[Roof]] = []
+    for roof in roofs:
+        near = [*groups[-1], roof] if groups else []
+        lines = [board.pixel(board.window.x[1], r.rate_per_s)[1] for r in near]
+        if (
+            near
+            and lines[-1] - lines[0] <= 3
+            and roof.operation == near[0].operation
+            and len(_shared_name(near)) <= _LONGEST_NAME
+        ):
+            groups[-1] = near
+        else:
+            groups.append([roof])
+    return [(group[0], _shared_name(group)) for group in groups]
+
+
+def _shared_name(roofs: Sequence[Roof]) -> str:
+    """The names of roofs, with their rates."""
+    return show_named_rates([(r.name, r.rate_per_s) for r in roofs], roofs[0].operation)
 
 
 def _least_covered(board: Board, spots: Sequence[Box]) -> int:

@@ -41,14 +41,18 @@ class Shared(Record):
         Each core takes iterations in sequence, and the first cores take one more if they do not come out even. That is
         the static schedule of OpenMP, and that of numba.
         """
-        if self.iterations is None:
-            return self.part / cores
+        if self.iterations is None or self.first is None:
+            return self.if_alike(cores)
         cores = min(cores, self.iterations)  # others get none
         fewest, more = divmod(self.iterations, cores)
-        if self.first is None:
-            return self.part * Fraction(fewest + (more > 0), self.iterations)
         until = [self.first(fewest * core + min(core, more)) for core in range(cores + 1)]
         return self.part * Fraction(max(b - a for a, b in pairwise(until)), until[-1])
+
+    def if_alike(self, cores: int) -> Fraction:
+        """The same share if all iterations were alike."""
+        if self.iterations is None:
+            return self.part / cores
+        return self.part * Fraction(-(-self.iterations // cores), self.iterations)
 
 
 class Division(Record):
@@ -67,15 +71,21 @@ class Division(Record):
         """The share of all work that the busiest core does."""
         return sum((busiest for _, busiest in self.phases(cores)), Fraction(0))
 
-    @property
-    def is_unlike(self) -> bool:
-        """Whether cores share a loop whose iterations are not alike."""
-        return any(loop.first for loop in self.loops)
+    def is_unlike(self, cores: int) -> bool:
+        """Whether the busiest core has more than others because its iterations are longer, rather than because it has
+        more of them: the factor by which they raise its share is the larger one of the two.
+        """
+        even, alike, busiest = (
+            sum(shares, Fraction(0))
+            for shares in zip(
+                *((loop.part / cores, loop.if_alike(cores), loop.busiest(cores)) for loop in self.loops), strict=True
+            )
+        )
+        return busiest * even > alike**2
 
-    @property
-    def remedy(self) -> str:
+    def remedy(self, cores: int) -> str:
         """What would divide the work evenly."""
-        if self.is_unlike:
+        if self.is_unlike(cores):
             return "iterations of the same length in the loops that cores share"
         return "more iterations in the loops that cores share"
 
@@ -121,7 +131,9 @@ def in_words(divided: Division | None, cores: int) -> tuple[str, ...]:
         return (f"the work is divided evenly among {cores} cores",)
     found = f"the busiest of {cores} cores has {show_number(times)} times an even share of the accesses"
     if not divided.alone:
-        why = "the iterations that they share are not alike" if divided.is_unlike else "cores get whole iterations"
+        why = (
+            "the iterations that they share are not alike" if divided.is_unlike(cores) else "cores get whole iterations"
+        )
         return (f"{found}, since {why}",)
     return (f"{found}: {show_number(100 * divided.alone, 3)} % are outside of the loops that cores share",)
 

@@ -146,7 +146,7 @@ def on_several(
     least = max([single.launch_s, turns_s(levels, several), *shared_level_s])
     ladder = [replace(rung, reached_s=max(rung.reached_s * part, least)) for rung in rungs]
     if part * cores > 1:
-        ladder.insert(0, Rung(UNEVEN, divided.remedy, max(single.bound_s * part, least)))
+        ladder.insert(0, Rung(UNEVEN, divided.remedy(cores), max(single.bound_s * part, least)))
     work_s = work(found.expected_s - found.launch_s)
     waiting = Rung(f"all cores share {shared}", "a working set that fits into a nearer cache", Fraction(0))
     ladder.append(replace(waiting, reached_s=max(ladder[-1].reached_s, work_s)))

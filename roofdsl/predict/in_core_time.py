@@ -138,7 +138,7 @@ def _on_all_cores(core: InCore, kernel: Kernel, values: Mapping[str, int], cores
     steps, times = core.steps, float(cores * divided.busiest(cores))
     if times > 1:
         last = steps[-1]
-        uneven = Step(UNEVEN, divided.remedy, last.overlapping_s * times, last.loads_s * times)
+        uneven = Step(UNEVEN, divided.remedy(cores), last.overlapping_s * times, last.loads_s * times)
         steps = (*steps, uneven)
     return replace(core, steps=steps, assumptions=(*core.assumptions, *in_words(divided, cores)))
 

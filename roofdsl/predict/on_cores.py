@@ -51,7 +51,7 @@ def scaling(
     single, found = _single(kernel, values, some_cores(machine, 1), options)
     divided = division_if_counted(kernel, values)
     if divided is None and max(cores, default=1) > 1:
-        raise CommandError(undivided(kernel), "leave out --cores, or change the loops")
+        raise CommandError(undivided(kernel), "leave this kernel out, or change its loops")
     one_of, times = {some_cores(machine, 1): (single, found)}, []
     for n in cores:
         one = one_core_with_data(machine, n, single.footprint_bytes)

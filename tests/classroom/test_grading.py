@@ -11,16 +11,20 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
+from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from benchmarks.grading import write_class
+from roofdsl.classroom.engine import answer
+from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.exercise_file import course, load
 from roofdsl.classroom.grade_submissions import Grade, grade_submission, table
 from roofdsl.classroom.gradescope import write_zip
 from roofdsl.classroom.judge_answers import NO_ANSWER
+from roofdsl.classroom.query import Query
 from roofdsl.classroom.sheet import right_answer
 from roofdsl.classroom.student_version import student_version
 from roofdsl.classroom.submissions import read
@@ -212,6 +216,7 @@ def test_faulty_exercises_are_told(text: str, says: str, tmp_path: Path) -> None
     assert says in str(error.value)
 
 
+TWO = "".join(f"kernel {k}(n):\n    out x: f64[n]\n    for i in range(n):\n        x[i] = 0\n" for k in ("one", "two"))
 SETTLING = [
     (OWN.replace("2*n", "2*k"), "`k` is not known"),
     (OWN.replace("{n}", "{k}"), "no value called `k`"),
@@ -219,6 +224,10 @@ SETTLING = [
     (OWN + '[quantities]\nQ = { ask = "taste" }\n', "`taste`"),
     (OWN + '[quantities]\nQ = "R + 1"\nR = "2*Q"\n', "depends on itself"),
     (OWN + '[quantities]\nQ = { ask = "W", kernel = "k" }\n[kernels]\nk = "kernel k(n):"\n', "quantity Q"),
+    (
+        OWN + f'[quantities]\nQ = {{ ask = "W", kernel = "k" }}\n[kernels]\nk = """\n{TWO}"""\n',
+        "this text has one, two",
+    ),
     (OWN + '[quantities]\nQ = { ask = "peak", machine = "cray" }\n', "no shipped machine `cray`"),
 ]
 
@@ -233,6 +242,15 @@ def test_faulty_formulas_are_told(text: str, says: str, tmp_path: Path) -> None:
         for name in version.exercise.quantities:
             version.quantity(name)
     assert says in str(error.value)
+
+
+def test_an_intensity_at_sizes_is_a_number() -> None:
+    """W = 2nm and Q = 4(nm + n + m) by hand: `set` used to be left out of the question without a word."""
+    mv = "in A: f32[n, m], x: f32[m]\n    out y: f32[n]\n"
+    loops = "    for i in range(n):\n        y[i] = 0\n        for j in range(m):\n            y[i] += A[i, j] * x[j]\n"
+    text = f"kernel mv(n, m):\n    {mv}{loops}"
+    query = Query("intensity", text, settings=(("n", 30), ("m", 50)), traffic="load_store")
+    assert evaluate(answer(query), {}) == Fraction(2 * 30 * 50, 4 * (30 * 50 + 30 + 50))
 
 
 def test_exercises_of_ones_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

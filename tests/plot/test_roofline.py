@@ -59,13 +59,22 @@ def test_no_line_passes_between_a_roof_and_its_name() -> None:
     roofs = roofs_of(load_machine("v100"), ["f16", "f64"])
     launch = replace(roofs.roofs[-1], rate_per_s=7.989e12, name="one launch", is_ceiling=True)
     figure = draw_roofline([replace(roofs, roofs=(*roofs.roofs, launch))], [at("slow", 0.003, 3e7)])
-    rates = {r.label: r.rate_per_s for r in (*roofs.roofs, launch)}
+    rates = {r.label: r.rate_per_s for r in roofs.roofs} | {"f64 FMA 7.8, one launch 7.989 TFLOP/s": 7.8e12}
     named = {t.get_text(): t.get_position()[1] for t in figure.axes[0].texts if t.get_text() in rates}
     assert len(named) > 3
     for label, bottom in named.items():
         low, high = sorted((rates[label], bottom))
         others = [r for r in rates.values() if not 0.95 < r / rates[label] < 1.05]
         assert not [r for r in others if low < r < high], (label, named)
+
+
+def test_roofs_too_close_to_be_told_apart_share_a_name() -> None:
+    """f64 FMA at 7.8 and f32 without FMA at 7.85 TFLOP/s: the name of the latter once lay on the roof above both."""
+    roofs = roofs_of(load_machine("v100"), ["f32", "f64"])
+    figure = draw_roofline([roofs], [at("gemv", 0.5, 450e9), at("dot", 0.125, 1e9)])
+    names = {t.get_text(): t.get_position()[1] for t in figure.axes[0].texts if "TFLOP/s" in t.get_text()}
+    assert list(names) == ["f64 no FMA 3.9 TFLOP/s", "f64 FMA 7.8, f32 no FMA 7.85 TFLOP/s", "f32 FMA 15.7 TFLOP/s"]
+    assert 7.85e12 < names["f64 FMA 7.8, f32 no FMA 7.85 TFLOP/s"] < 15.7e12
 
 
 @pytest.mark.spread(1)

@@ -119,6 +119,33 @@ def test_more_cores_than_iterations_take_no_longer_to_count() -> None:
     assert busiest(UPPER, 10**30, n=20, m=1) == busiest(UPPER, 19, n=20, m=1)
 
 
+BLOCKS = """
+kernel blocks(n, b):
+    inout A: f64[n]
+    for i0 in range(0, n, b):
+        for i in range(i0, min(i0 + b, n)):
+            A[i] += 1
+"""
+
+
+@pytest.mark.parametrize(("n", "busiest_has"), [(512, 64), (520, 64), (1290, 128)])
+def test_few_iterations_are_not_called_unlike(n: int, busiest_has: int) -> None:
+    """Eight or nine blocks of 64 do not suffice for 20 cores, and of 21 one core gets two: more blocks are the remedy,
+    although the last block may be shorter."""
+    divided = division(kernel_of(BLOCKS), {"n": n, "b": 64})
+    assert divided is not None and divided.busiest(20) == Fraction(busiest_has, n)
+    assert not divided.is_unlike(20) and "cores get whole iterations" in " ".join(in_words(divided, 20))
+    assert divided.remedy(20) == "more iterations in the loops that cores share"
+
+
+def test_long_iterations_are_called_unlike() -> None:
+    """Of 800 rows of a triangle, the first of eight cores gets the 100 longest."""
+    divided = division(kernel_of(UPPER), {"n": 800, "m": 1})
+    assert divided is not None and divided.is_unlike(8)
+    assert "iterations that they share are not alike" in " ".join(in_words(divided, 8))
+    assert divided.remedy(8) == "iterations of the same length in the loops that cores share"
+
+
 SKEWED = """
 kernel skewed(t, n):
     inout A: f64[t + n]

@@ -22,6 +22,10 @@ from roofdsl.lang import tree
 from roofdsl.lang.source import Span
 
 _NOWHERE = Span(1, 1, 1, 1)
+_DATA_DECIDE = (
+    "compute it from loop variables and sizes, or write the kernel in a .roof file, which can say what an index array "
+    "holds (`roofdsl models show spmv_csr`)"
+)
 _FLT_MAX, _DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
 
 
@@ -60,7 +64,7 @@ class Values:
         if value.poly is None:
             if is_integer(value.type):
                 message = f"{what} depends on data: what the loop touches is not known from the text"
-                raise Refused("c-index", message, node, "compute the subscript from loop variables and sizes")
+                raise Refused("c-index", message, node, _DATA_DECIDE)
             raise Refused("c-index", f"{what} must be an integer, but this is not", node)
         return value.poly
 
