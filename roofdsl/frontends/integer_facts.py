@@ -66,6 +66,16 @@ class Facts:
         depth = len(self.ranges)
         return any(_Proof(self.ranges).not_negative(value - least, depth) for least in (Poly({}), *self.known))
 
+    def smallest_of(self, values: Sequence[Poly]) -> tuple[Poly, ...]:
+        """The values of which one is the least, without those that another one is proven never to exceed: `n` after
+        `i + b` in a loop over blocks whose steps divide n.
+        """
+        kept = list(dict.fromkeys(values))
+        for value in values:
+            if any(other is not value and self.not_negative(value - other) for other in kept):
+                kept = [other for other in kept if other is not value]
+        return tuple(kept)
+
     def greatest(self, value: Poly) -> Poly | None:
         """A polynomial in the parameters that `value` never exceeds; None if none is found. Of several, it is one that
         no other is proven to be smaller than.

@@ -27,6 +27,16 @@ def stepped(var: str, lowers: tuple[Poly, ...], stops: tuple[Poly, ...], step: P
     return found.in_whole_steps() if steps in known or _is_multiple(*steps) else found
 
 
+def needed(
+    facts: Facts, lowers: tuple[Poly, ...], stops: tuple[Poly, ...]
+) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
+    """The starts and stops of a loop without those that others make superfluous at every iteration around it: `n` of
+    `min(i + b, n)`, if the blocks divide n. What remains says the same in a form that more derivations can use.
+    """
+    greatest = facts.smallest_of([-lower for lower in lowers])
+    return tuple(-lower for lower in greatest), facts.smallest_of(stops)
+
+
 def reduced(length: Poly, step: Poly) -> Steps:
     """The same condition without multiples of the step: (n - b, b) is (n, b)."""
     if length.value is not None or len(step.terms) != 1:

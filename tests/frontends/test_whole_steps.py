@@ -146,6 +146,57 @@ void rows(int n, int lda, double *A) {
   for (int j = 0; j < n; j++) for (int i = 0; i < n; i++) A[i + j*lda] += 1;
 }
 """
+C_CUT = """\
+#include <assert.h>
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+void cut(int n, int b, double *x) {
+  assert(n % b == 0);
+  for (int i = 0; i < n; i += b) for (int ii = i; ii < MIN(i + b, n); ii++) x[ii] += 1;
+}
+void fixed(double x[512]) { for (int i = 0; i < 512; i += 64) for (int ii = i; ii < MIN(512, i + 64); ii++) x[ii] += 1; }
+void first(int n, double x[n]) { for (int i = 1; i < n; i++) for (int j = MAX(i, 1); j < n; j++) x[j] += 1; }
+void same(int n, double x[n]) { for (int i = 0; i < MIN(n, n); i++) x[i] += 1; }
+void rest(int n, double x[n]) { for (int i = 0; i < n; i += 64) for (int ii = i; ii < MIN(i + 64, n); ii++) x[ii] += 1; }
+void two(int n, int m, double x[n]) { for (int i = 0; i < MIN(n, m); i++) x[i] += 1; }
+"""
+PY_CUT = """
+def cut(x, n: int, b: int):
+    assert n % b == 0
+    for i in range(0, n, b):
+        for ii in range(i, min(i + b, n)):
+            x[ii] += 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "loop"),
+    [
+        ("cut", "range(i, i + b)"),
+        ("fixed", "range(i, i + 64)"),
+        ("first", "range(i, n)"),
+        ("same", "range(n)"),
+        ("rest", "range(i, min(i + 64, n))"),
+        ("two", "range(min(n, m))"),
+    ],
+)
+def test_bounds_that_never_matter_are_left_out(name: str, loop: str, tmp_path: Path) -> None:
+    """`min(i + b, n)` is i + b if b divides n. With `min`, W and the lower bound had no closed form in b."""
+    file = tmp_path / "code.c"
+    file.write_text(C_CUT)
+    said = ran("convert", f"{file}:{name}", "--verify")
+    assert said.returncode == 0 and "verified" in said.stdout + said.stderr, said.stderr
+    assert f" in {loop}" in said.stdout, said.stdout
+
+
+def test_python_leaves_them_out_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "code.py"
+    file.write_text(PY_CUT)
+    said = ran("convert", str(file), "--shape", "x=n", "--verify")
+    assert said.returncode == 0 and "verified" in said.stdout + said.stderr, said.stderr
+    assert "ii in range(i, i + b)" in said.stdout, said.stdout
+
+
 C_NOTHING = """\
 #include <stddef.h>
 #include <math.h>

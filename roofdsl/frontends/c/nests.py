@@ -16,7 +16,7 @@ from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wra
 from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.frontends.refuse import Refused
-from roofdsl.frontends.whole_steps import iterations, stepped
+from roofdsl.frontends.whole_steps import iterations, needed, stepped
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
@@ -106,6 +106,7 @@ class Nests:
         with context.visible():
             name = context.inner_name("r" if (header.step.value or 0) < 0 else header.variable.name)
             counter, lowers, stops, step = self._upwards(header, name, node)
+            lowers, stops = needed(context.facts, lowers, stops)
             inside = context.facts.inside(stepped(name, lowers, stops, step, context.learnt.whole_steps))
             with context.within(inside):
                 ends, starts = self._states(node, header, counter)

@@ -14,7 +14,7 @@ from roofdsl.frontends.python.expressions import Expressions
 from roofdsl.frontends.python.indexing import Part
 from roofdsl.frontends.python.values import ZERO, Extremum, Items, Named, Unknown, Value, Whole
 from roofdsl.frontends.refuse import Refused
-from roofdsl.frontends.whole_steps import stepped
+from roofdsl.frontends.whole_steps import needed, stepped
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
 
@@ -79,6 +79,7 @@ class Loops:
         with context.visible():
             name = self._name(node, header, up)
             counter, lowers, stops = self._upwards(header, name, up, node)
+            lowers, stops = needed(context.facts, lowers, stops)
             facts = context.facts.inside(self._values(name, lowers, stops, header.step if up else -header.step))
             before = dict(context.frame.env)
             with context.within(facts):
