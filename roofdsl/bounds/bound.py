@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -13,11 +13,11 @@ from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep_bottleneck
 from roofdsl.bounds.bound_at_sizes import LowerBound, Segments
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
+from roofdsl.bounds.held_reads import without_tile_loops
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
 from roofdsl.checks.deep import require_legal
-from roofdsl.checks.untile import untiled
 from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.streams import ordinary
@@ -127,11 +127,12 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     plain = apply(kernel)
     # The bound holds for every legal order, so we may analyze one without tile loops, in which executions have fewer
     # dimensions.
-    simple = untiled(plain)
+    simple, held = without_tile_loops(plain)
     shorter = simple is not plain
     size = sympy.Symbol("S" if all(p.name != "S" for p in kernel.parameters) else "S_fast", integer=True, positive=True)
     notes: list[str] = []
     found = _guarded("the flow of values", lambda: _flow(simple, numbers or {}), notes)
+    found = found if found is None else replace(found, registers=found.registers + held)
     if found is None:
         return Bound(kernel, simple, size, _touched(plain), None, None, None, None, 0, shorter, tuple(notes), None)
     counted = _guarded("the count of what is read", lambda: _compulsory(found), notes)

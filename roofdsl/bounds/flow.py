@@ -252,28 +252,29 @@ def _inlined(kernel: Kernel) -> Iterator[PlacedStatement]:
         here = {n: e for n, (b, e) in known.items() if b == block}
         statement = placed.statement
         if isinstance(statement, Let):
-            known[statement.name] = (block, _with_lets(statement.value, here))
+            known[statement.name] = (block, with_lets(statement.value, here))
         elif isinstance(statement, Assign):
-            yield replace(placed, statement=replace(statement, value=_with_lets(statement.value, here)))
+            yield replace(placed, statement=replace(statement, value=with_lets(statement.value, here)))
             changed = statement.target.array.name
             # From here on, a `let` that read the array holds a value that a read at this place would no longer find.
             known = {n: (b, e) for n, (b, e) in known.items() if all(o.array.name != changed for o in operands(e))}
 
 
-def _with_lets(e: Expr, lets: Mapping[str, Expr]) -> Expr:
+def with_lets(e: Expr, lets: Mapping[str, Expr]) -> Expr:
+    """The expression with the values of these `let`s in place of their names."""
     match e:
         case LetRef(name):
             return lets.get(name, e)
         case Unary():
-            return replace(e, operand=_with_lets(e.operand, lets))
+            return replace(e, operand=with_lets(e.operand, lets))
         case Binary():
-            return replace(e, left=_with_lets(e.left, lets), right=_with_lets(e.right, lets))
+            return replace(e, left=with_lets(e.left, lets), right=with_lets(e.right, lets))
         case Call():
-            return replace(e, args=tuple(_with_lets(a, lets) for a in e.args))
+            return replace(e, args=tuple(with_lets(a, lets) for a in e.args))
         case Select():
             c: DataCompare = e.condition
-            condition = replace(c, left=_with_lets(c.left, lets), right=_with_lets(c.right, lets))
-            yes, no = _with_lets(e.if_true, lets), _with_lets(e.if_false, lets)
+            condition = replace(c, left=with_lets(c.left, lets), right=with_lets(c.right, lets))
+            yes, no = with_lets(e.if_true, lets), with_lets(e.if_false, lets)
             return replace(e, condition=condition, if_true=yes, if_false=no)
         case _:
             return e

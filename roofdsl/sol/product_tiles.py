@@ -60,9 +60,14 @@ class ProductTiles(Record):
 
 def products_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Products | None:
     """The kernel as products at its sizes; None if it has no such form."""
+    from roofdsl.bounds.held_reads import without_tile_loops
+    from roofdsl.loops.transform import apply
+
     values = numbers(kernel, dict(parameters))
     nest = _nest(kernel, parameters)
-    grouped = grouped_products(kernel, values)
+    plain = apply(kernel)
+    simple, _ = without_tile_loops(plain)  # with its own tiles, one product would look like many small ones
+    grouped = grouped_products(kernel if simple is plain else simple, values)
     if grouped is None and nest is not None:
         grouped = _of_nest(kernel, nest, parameters)  # a product of other operations, such as shortest paths
     return None if grouped is None else Products(grouped, nest)
@@ -81,12 +86,12 @@ def _nest(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> tuple[Boun
 def _plan(kernel: Kernel) -> tuple[Bound, Tiling] | None:
     """The bound and the tiling of a kernel that is one tileable nest, found once; None for any other kernel."""
     from roofdsl.bounds.bound import bound
+    from roofdsl.bounds.held_reads import without_tile_loops
     from roofdsl.bounds.tiles import NoTiling, perfect_nest, tiling
-    from roofdsl.checks.untile import untiled
     from roofdsl.loops.transform import apply
 
     try:
-        perfect_nest(untiled(apply(kernel)))
+        perfect_nest(without_tile_loops(apply(kernel))[0])
         own = bound(kernel)
         return own, tiling(own)
     except (NoTiling, CommandError, InputError):

@@ -154,10 +154,14 @@ void cut(int n, int b, double *x) {
   assert(n % b == 0);
   for (int i = 0; i < n; i += b) for (int ii = i; ii < MIN(i + b, n); ii++) x[ii] += 1;
 }
-void fixed(double x[512]) { for (int i = 0; i < 512; i += 64) for (int ii = i; ii < MIN(512, i + 64); ii++) x[ii] += 1; }
+void fixed(double x[512]) {
+  for (int i = 0; i < 512; i += 64) for (int ii = i; ii < MIN(512, i + 64); ii++) x[ii] += 1;
+}
 void first(int n, double x[n]) { for (int i = 1; i < n; i++) for (int j = MAX(i, 1); j < n; j++) x[j] += 1; }
 void same(int n, double x[n]) { for (int i = 0; i < MIN(n, n); i++) x[i] += 1; }
-void rest(int n, double x[n]) { for (int i = 0; i < n; i += 64) for (int ii = i; ii < MIN(i + 64, n); ii++) x[ii] += 1; }
+void rest(int n, double x[n]) {
+  for (int i = 0; i < n; i += 64) for (int ii = i; ii < MIN(i + 64, n); ii++) x[ii] += 1;
+}
 void two(int n, int m, double x[n]) { for (int i = 0; i < MIN(n, m); i++) x[i] += 1; }
 """
 PY_CUT = """
