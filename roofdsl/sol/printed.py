@@ -22,6 +22,7 @@ from roofdsl.advise.loop_changes import registers
 from roofdsl.advise.register_tiles import Blocking, Nest, blocked, nests_to_block
 from roofdsl.advise.tile_sizes import extents
 from roofdsl.advise.traffic_upper_bound import NoBound
+from roofdsl.bounds.held_reads import without_tile_loops
 from roofdsl.counts.traffic_at import OutOfReach, access_count
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
@@ -32,7 +33,7 @@ from roofdsl.loops.load import READERS, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import sized
-from roofdsl.loops.transform import nests
+from roofdsl.loops.transform import apply, nests
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import is_here
 from roofdsl.predict.kernel import Options, predict
@@ -200,10 +201,13 @@ def _share() -> int:
 
 
 def _in_lines(asked: _Asked) -> Printed:
-    """The lines of tiles, to be added to the kernel."""
+    """The lines of tiles, to be added to the kernel, in place of its own directives and loops over tiles."""
     kernel, best = asked.kernel, asked.best
-    tiled = replace(kernel, directives=best.directives, unit=best.unit or kernel.unit)
-    (estimate, why), own = asked.estimated(tiled), bool(kernel.directives)
+    plain = apply(kernel)
+    simple, _ = without_tile_loops(plain)
+    own = bool(kernel.directives) or simple is not plain
+    tiled = replace(kernel if simple is plain else simple, directives=best.directives, unit=best.unit or kernel.unit)
+    estimate, why = asked.estimated(tiled)
     return Printed("lines", best.what, best.lines, "", estimate, asked.traffic, why_not=why, in_place=own)
 
 

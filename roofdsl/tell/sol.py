@@ -63,7 +63,7 @@ def _printed(found: SpeedOfLight, text: Printed) -> list[Block]:
     """The text of the best order, and how its own time compares."""
     assert found.best is not None
     if text.lines:
-        place = ", in place of the kernel's own" if text.in_place else ""
+        place = ", in place of the kernel's own tiles and order" if text.in_place else ""
         parts: list[Block] = [Gap(), line(f"The lines of the best order found{place}:", 0)]
         parts += [line(own) for own in text.lines]
     else:

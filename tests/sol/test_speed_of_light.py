@@ -28,6 +28,7 @@ from roofdsl.sets.library import TooHard
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.claim import judge
 from roofdsl.sol.floor import floor
+from roofdsl.sol.printed import printed
 from roofdsl.store import cut_short
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.schemas.commands import schema_of
@@ -443,5 +444,5 @@ def test_a_product_in_tiles_is_still_one_product() -> None:
     assert tiled.best is not None and plain.best is not None
     assert tiled.best.time_s == plain.best.time_s == tiled.floor.time_s
     assert tiled.best.lines == plain.best.lines
-    assert "Add to the kernel, without its own tiles, for the best order found" in "".join(to_text(blocks(tiled)))
-    assert "Add to the kernel for the best order found" in "".join(to_text(blocks(plain)))
+    text = printed(tiled, kernel_of(OWN_TILES), {"n": 512, "b": 64}, machine)
+    assert text is not None and (text.in_place or text.kind == "registers") and text.estimate is not None
