@@ -11,15 +11,14 @@ from collections.abc import Container, Iterator
 from functools import partial
 from typing import Any
 
+from roofdsl.checks.conflicts import MOST, Pair, distinct, pairs_of
 from roofdsl.checks.execution_order import (
     Earlier,
     Use,
-    conflicting,
     described,
     environment,
     executed,
     moment,
-    reduction,
     ways_before,
 )
 from roofdsl.lang.diagnostics import Diagnostic
@@ -27,7 +26,6 @@ from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Span
 from roofdsl.loops.accesses import PlacedStatement, statements
-from roofdsl.loops.integers import Const
 from roofdsl.loops.model import For, Kernel, Order, Tile
 from roofdsl.loops.transform import apply
 from roofdsl.sets.instances import Encoder, decide, variable
@@ -36,90 +34,13 @@ from roofdsl.sets.sizes import NotAffine
 REGROUPING = "error"
 """The severity of a directive that keeps every dependence but the order of updates like `s += ...` of one element."""
 
-MOST = 1500
-"""The maximum number of pairs of uses that are looked at for the directives of a kernel, or for one parallel loop."""
-
-
-class _Pair(Record):
-    """Two conflicting uses of one element: `first` is of statement `a`, `second` of statement `b`.
-
-    reduction: both are updates that commute, except for rounding.
-    """
-
-    a: int
-    b: int
-    first: Use
-    second: Use
-    reduction: bool
-
 
 class Violation(Record):
     """A pair of executions that depend on each other, at given values; the earlier one is first."""
 
-    pair: _Pair
+    pair: Pair
     earlier: dict[str, int]
     later: dict[str, int]
-
-
-def _around(placed: PlacedStatement) -> tuple[object, ...]:
-    """What surrounds a statement: equal for statements in the same loops under the same guards."""
-    return tuple(id(loop) for loop in placed.loops), placed.guards
-
-
-def _pairs(placed: tuple[PlacedStatement, ...], members: list[int], among: Container[str] | None) -> Iterator[_Pair]:
-    """Pairs, in both orders, of conflicting uses that the statements `members` make of the arrays and scalars `among`
-    (None: of all).
-
-    Of equal uses under the same loops and guards, one represents all, since no directive changes the order of
-    statements within an iteration.
-    """
-    surroundings: dict[object, int] = {}
-    by_array: dict[str, dict[object, tuple[int, Use, str]]] = {}
-    for i in members:
-        kind = reduction(placed[i].statement)
-        number = surroundings.setdefault(_around(placed[i]), len(surroundings))
-        for use in conflicting(placed[i].statement):
-            if among is None or use.array.name in among:
-                key = (number, use.place, use.is_write, kind if use.is_write else "")
-                by_array.setdefault(use.array.name, {}).setdefault(key, (i, use, kind))
-    for together in by_array.values():
-        for a, first, kind_a in together.values():
-            for b, second, kind_b in together.values():
-                # Two reads never conflict. Two updates of one kind, as by `+=`, are marked: a sum has no order.
-                if (first.is_write or second.is_write) and not _in_different_planes(first, second):
-                    both = first.is_write and second.is_write
-                    yield _Pair(a, b, first, second, both and kind_a != "" and kind_a == kind_b)
-
-
-def _in_different_planes(first: Use, second: Use) -> bool:
-    """Whether two uses of an array differ in a constant subscript, so that they never touch the same element.
-
-    The integer-set library decides this as well, but a kernel that stores to 16 planes has hundreds of such pairs.
-    """
-    return any(
-        isinstance(a, Const) and isinstance(b, Const) and a != b
-        for a, b in zip(first.subscripts, second.subscripts, strict=True)
-    )
-
-
-def _distinct(pairs: Iterator[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[_Pair]:
-    """One pair for each answer, reductions last. Pairs have the same answer if they are in the same loops and under the
-    same guards in all of the `orders`, and have the same subscripts, of whichever array.
-
-    If there are more than MOST, some may be missing, but more than MOST are returned.
-    """
-    around = [tuple(map(_around, each)) for each in zip(*orders, strict=True)]
-    plain: dict[object, _Pair] = {}
-    reductions: dict[object, _Pair] = {}
-    for pair in pairs:
-        found = reductions if pair.reduction else plain
-        if len(found) <= MOST:
-            a, b = pair.a, pair.b
-            key = around[a], around[b], a < b, a == b, pair.first.subscripts, pair.second.subscripts
-            found.setdefault(key, pair)
-        elif not pair.reduction:
-            break
-    return list((plain | {key: pair for key, pair in reductions.items() if key not in plain}).values())
 
 
 # ---- tile and order ----
@@ -154,8 +75,8 @@ def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Violation | 
     after = tuple(statements(apply(kernel).body))
     changed = [i for i, (b, a) in enumerate(zip(before, after, strict=True)) if b.loops != a.loops]
     unknown: tuple[str, ...] | None = None
-    conflicts = (pair for pair in _pairs(before, changed, None) if reductions or not pair.reduction)
-    pairs = _distinct(conflicts, before, after)
+    conflicts = (pair for pair in pairs_of(before, changed, None) if reductions or not pair.reduction)
+    pairs = distinct(conflicts, before, after)
     for pair in pairs[:MOST]:
         answer = decide(
             kernel,
@@ -169,7 +90,7 @@ def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Violation | 
     return None, () if len(pairs) > MOST else unknown
 
 
-def _together(encoder: Encoder, pair: _Pair, placed: tuple[PlacedStatement, ...]) -> tuple[list[str], list[str]]:
+def _together(encoder: Encoder, pair: Pair, placed: tuple[PlacedStatement, ...]) -> tuple[list[str], list[str]]:
     """(dimensions, constraints): execution x of the first statement and y of the second touch one element."""
     a, b = placed[pair.a], placed[pair.b]
     names_x = {loop.var: variable("x", loop.var) for loop in a.loops}
@@ -190,7 +111,7 @@ def _ordered(encoder: Encoder, way: Earlier, first: str, second: str) -> list[st
 
 
 def _reversals(
-    encoder: Encoder, pair: _Pair, before: tuple[PlacedStatement, ...], after: tuple[PlacedStatement, ...]
+    encoder: Encoder, pair: Pair, before: tuple[PlacedStatement, ...], after: tuple[PlacedStatement, ...]
 ) -> Iterator[Any]:
     ways = list(ways_before(before[pair.a], before[pair.b]))
     reverse = list(ways_before(after[pair.b], after[pair.a]))
@@ -209,7 +130,7 @@ def _reversals(
 def _confirm_reversal(
     point: dict[str, int],
     kernel: Kernel,
-    pair: _Pair,
+    pair: Pair,
     before: tuple[PlacedStatement, ...],
     after: tuple[PlacedStatement, ...],
 ) -> Violation | None:
@@ -261,7 +182,7 @@ def _illegal(kernel: Kernel, directive: Tile | Order, found: Violation, *, lines
     return Diagnostic("dependence-reversed", message, directive.span, help)
 
 
-def _kind(pair: _Pair) -> str:
+def _kind(pair: Pair) -> str:
     first, second = pair.first, pair.second
     if first.is_write and (not second.is_write or second.op != "="):
         return "a flow dependence"
@@ -333,7 +254,7 @@ def find_carried(
     """
     same = depth if outside is None else outside
     unknown: tuple[str, ...] | None = None
-    pairs = _distinct(_pairs(placed, members, among), placed)
+    pairs = distinct(pairs_of(placed, members, among), placed, textual=False)
     for pair in pairs[:MOST]:
         loops = placed[pair.a].loops
         answer = decide(
@@ -348,13 +269,13 @@ def find_carried(
     return None, () if len(pairs) > MOST else unknown
 
 
-def _carried(encoder: Encoder, pair: _Pair, placed: tuple[PlacedStatement, ...], way: Earlier) -> Iterator[Any]:
+def _carried(encoder: Encoder, pair: Pair, placed: tuple[PlacedStatement, ...], way: Earlier) -> Iterator[Any]:
     dimensions, constraints = _together(encoder, pair, placed)
     yield encoder.make(dimensions, [*constraints, *_ordered(encoder, way, "x", "y")])
 
 
 def _confirm_carried(
-    point: dict[str, int], *, kernel: Kernel, pair: _Pair, placed: tuple[PlacedStatement, ...], depth: int, same: int
+    point: dict[str, int], *, kernel: Kernel, pair: Pair, placed: tuple[PlacedStatement, ...], depth: int, same: int
 ) -> Violation | None:
     a, b = placed[pair.a], placed[pair.b]
     x, y = environment(point, kernel, a, "x"), environment(point, kernel, b, "y")

@@ -88,9 +88,18 @@ def proven(
     *,
     among: Container[str] | None = None,
 ) -> bool:
-    """Whether no dependence is found by `find_carried`, and that is certain."""
+    """Whether no dependence is found by `find_carried`, and that is certain.
+
+    Scalars are looked at first: they take few questions, and a block of results in scalars makes all loops dependent.
+    """
+    scalars = {a.name for a in kernel.arrays if not a.dims and (among is None or a.name in among)}
+    others = {a.name for a in kernel.arrays if a.dims and (among is None or a.name in among)}
     try:
         with limited(f"the loops of kernel {kernel.name}", OPERATIONS):
-            return find_carried(kernel, placed, members, depth, outside, among=among) == (None, None)
+            return all(
+                find_carried(kernel, placed, members, depth, outside, among=names) == (None, None)
+                for names in (scalars, others)
+                if names
+            )
     except (LibraryFailure, TooHard, RecursionError, InputError):
         return False

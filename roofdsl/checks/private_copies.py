@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from roofdsl.checks.conflicts import alike
 from roofdsl.checks.execution_order import Earlier, Use, uses, ways_before
 from roofdsl.checks.parallel_loops import members_of_loops, outermost, outside_of, parallel_loops, proven
 from roofdsl.lang.diagnostics import InputError
@@ -65,7 +66,9 @@ def _private_loops(kernel: Kernel) -> dict[LoopId, PrivateLoop]:
         others = {a.name for a in plain.arrays} - own[loop].keys()
         outside = outside_of(loop, members, partial(proven, plain, placed, inside, depth, among=others))
         if outside is not None and outside < before:
-            needed = [n for n in own[loop] if not proven(plain, placed, inside, depth, outside, among={n})]
+            first = alike(placed, inside, tuple(own[loop]))
+            unneeded = {n for n in set(first.values()) if proven(plain, placed, inside, depth, outside, among={n})}
+            needed = [n for n in own[loop] if first[n] not in unneeded]
             found[loop] = PrivateLoop(outside, tuple(Copied(name, own[loop][name]) for name in needed))
     return found
 
@@ -81,12 +84,12 @@ def private_temps(kernel: Kernel) -> dict[LoopId, dict[str, tuple[int, ...]]]:
         return {}
     plain = apply(kernel)
     placed = tuple(statements(plain.body))
+    members, used = members_of_loops(placed), tuple(uses(p.statement) for p in placed)
     found: dict[LoopId, dict[str, tuple[int, ...]]] = {}
     for array in plain.arrays:
         if array.intent != "temp":
             continue
-        of = _Temp(plain, placed, array.name)
-        members = members_of_loops(placed)
+        of = _Temp(plain, placed, used, array.name)
         for loop in sorted(members, key=len, reverse=True):
             inner = (*loop, 0)
             if members.get(inner) == members[loop] and array.name in found.get(inner, {}):
@@ -120,17 +123,19 @@ class _Access(Record):
 class _Temp:
     """One `temp` array or scalar, and its reads and writes."""
 
-    def __init__(self, kernel: Kernel, placed: tuple[PlacedStatement, ...], name: str) -> None:
+    def __init__(
+        self, kernel: Kernel, placed: tuple[PlacedStatement, ...], used: tuple[tuple[Use, ...], ...], name: str
+    ) -> None:
         self.kernel = kernel
-        self.places = [{use.array.name for use in uses(p.statement)} for p in placed]
-        self.name = name
-        every = [_Access(p, use) for p in placed for use in uses(p.statement) if use.array.name == name]
+        each = [[use for use in own if use.array.name == name] for own in used]
+        self.places = {i for i, own in enumerate(each) if own}
+        every = [_Access(p, use) for p, own in zip(placed, each, strict=True) for use in own]
         self.reads = [a for a in every if not a.use.is_write]
         self.writes = [a for a in every if a.use.is_write]
 
     def is_used(self, inside: list[int]) -> bool:
         """Whether one of these statements mentions it."""
-        return any(self.name in self.places[i] for i in inside)
+        return not self.places.isdisjoint(inside)
 
     def is_private(self, loop: LoopId) -> bool:
         """Whether each value read in an iteration of the loop was made in it, and no other read needs what it made."""

@@ -11,7 +11,7 @@ from subprocess import run
 
 import pytest
 
-from roofdsl.checks import deep, legality
+from roofdsl.checks import conflicts, deep, legality
 from roofdsl.checks.deep import deep_check, require_legal
 from roofdsl.checks.legality import find_reversal
 from roofdsl.lang import codes
@@ -226,9 +226,14 @@ def test_regrouping_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     require_legal(k)
 
 
+def _allow_pairs(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    for module in (conflicts, legality):
+        monkeypatch.setattr(module, "MOST", most)
+
+
 def test_dependences_after_many_equal_ones_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs of uses in five arrays have the same answers; what comes after them is looked at all the same."""
-    monkeypatch.setattr(legality, "MOST", 24)
+    _allow_pairs(monkeypatch, 24)
     arrays = [f"a{k}" for k in range(5)]
 
     def text(loops: str, op: str, last: str) -> str:
@@ -256,7 +261,7 @@ def test_too_many_pairs_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
         A[4 * i + 3] = 0
 """)
     assert legality.check_parallel(k) == []
-    monkeypatch.setattr(legality, "MOST", 15)
+    _allow_pairs(monkeypatch, 6)  # there are 7 distances
     (found,) = legality.check_parallel(k)
     assert found.severity == "warning" and found.message.endswith("it has too many cases")
 
@@ -265,7 +270,7 @@ def test_stores_to_different_planes_are_no_pairs(monkeypatch: pytest.MonkeyPatch
     """Pairs that a constant subscript keeps apart need no question."""
     planes = "".join(f"        A[{p}, i] = 0\n" for p in range(40))
     k = kernel_of(f"kernel k(n):\n    out A: f64[40, n]\n    parallel for i in range(n):\n{planes}")
-    monkeypatch.setattr(legality, "MOST", 100)
+    _allow_pairs(monkeypatch, 100)
     assert legality.check_parallel(k) == []
     (found,) = legality.check_parallel(
         kernel_of(f"""kernel k(n):
