@@ -13,27 +13,21 @@ from roofdsl.advise.candidate import Candidate, Found, Refused, Subject
 from roofdsl.advise.evaluate import (
     Case,
     Estimate,
-    Illegal,
-    estimate_at_most,
     estimate_exactly,
-    require_legal_change,
 )
 from roofdsl.advise.kernel_text import checked
-from roofdsl.advise.workers import Tell, run_all
-from roofdsl.counts.traffic_at import OutOfReach, traffic_at
+from roofdsl.advise.outcomes import LEAST_GAIN, judge, outcomes_of
+from roofdsl.advise.workers import run_all
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.checked import CheckedKernel
-from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_time
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.prediction import Prediction
-
-LEAST_GAIN = Fraction(101, 100)
-"""A change with a smaller speedup is not advised."""
 
 LEAST_STEP = Fraction(21, 20)
 """A further change joins a chain only if it brings at least this speedup."""
@@ -148,10 +142,7 @@ def advise(
     now = estimate_exactly(kernel, case)
     subject = Subject(given, kernel, dict(kernel.constants), case, now)
     found, refused = _found(subject, keep_rounding, lambda step: progress(0.05, step))
-    tasks = [partial(_judge, candidate, subject, True) for candidate in found]
-    reports = run_all(
-        tasks, effort_s, lambda done: progress(0.3 + 0.5 * done / max(1, len(tasks)), "predicting"), _TIMES
-    )
+    reports = outcomes_of(found, subject, effort_s, lambda share: progress(0.3 + 0.5 * share, "predicting"))
     good: list[Advice] = []
     for candidate, outcome in zip(found, reports, strict=True):
         verdict = _verdict(candidate, outcome, now)
@@ -173,7 +164,7 @@ def advise(
     return Advised(kernel.name, now, (*keeping, *changing), tuple(refused), compulsory)
 
 
-_TIMES, _TOGETHER = "the time of some changes", "changes together"
+_TOGETHER = "changes together"
 
 
 def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
@@ -221,36 +212,6 @@ def _found(
             else:
                 found.append(change)
     return found, refused
-
-
-def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
-    """Report an upper bound on the time, if one is found, and then the exact time; or why the change is refused.
-
-    exactly: whether to look for the exact time at all.
-    """
-    case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
-    try:
-        kernel = subject.lowered(candidate.text) if candidate.text else subject.kernel
-        require_legal_change(kernel)
-        found = estimate_at_most(kernel, case)
-        if found is not None:
-            tell(found)
-            name, least = found.sure
-            if not found.exact and subject.now.time_s < LEAST_GAIN * least:
-                tell(Refused(candidate.kind, candidate.what, f"no gain: {name} alone takes {show_time(least)}"))
-                return
-            if found.exact:
-                return
-        if exactly:
-            tell(estimate_exactly(kernel, case))
-    except Illegal as error:
-        tell(Refused(candidate.kind, candidate.what, str(error), illegal=True))
-    except InputError as error:
-        tell(Refused(candidate.kind, candidate.what, error.diagnostics[0].message, illegal=True))
-    except OutOfReach:
-        pass  # the upper bound stands
-    except CommandError as error:
-        tell(Refused(candidate.kind, candidate.what, error.message))
 
 
 def _verdict(candidate: Candidate, outcome: object, now: Estimate) -> Advice | Refused:
@@ -301,22 +262,35 @@ def lifts_of(now: Prediction, then: Estimate) -> Iterator[Lift]:
 
 
 def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advice]:
-    """Keep the best order of each nest, and the best of several ways to assign loops to threads; refuse the others.
+    """Keep the best order of each nest, and the best of several ways to assign loops to threads, or results to their
+    registers; refuse the others.
 
     advice: single changes, the best first.
     """
-    best: dict[object, Advice] = {}
+    groups: dict[object, list[Advice]] = {}
+    for one in advice:
+        groups.setdefault(_group(one), []).append(one)
+    # of blocks that are equally fast, the smallest one leaves registers for other things
+    best = {key: min(own, key=lambda a: (-a.gain, a.steps[0].block or ())) for key, own in groups.items()}
     kept: list[Advice] = []
     for one in advice:
-        (step,) = one.steps
-        key = (step.kind, frozenset(step.loops)) if step.kind in ("order", "parallel") else step.what
-        if key not in best:
-            best[key] = one
+        chosen = best[_group(one)]
+        if one is chosen:
             kept.append(one)
             continue
-        why = f"{float(one.gain):.3g} times as fast; {best[key].what} is {float(best[key].gain):.3g} times as fast"
-        refused.append(Refused(step.kind, step.what, why))
+        why = f"no faster than {chosen.what}"
+        if one.gain < chosen.gain:
+            why = f"{float(one.gain):.3g} times as fast; {chosen.what} is {float(chosen.gain):.3g} times as fast"
+        refused.append(Refused(one.kind, one.what, why))
     return kept
+
+
+def _group(advice: Advice) -> object:
+    """Equal for changes of which only one is advised."""
+    (step,) = advice.steps
+    if step.block is not None:
+        return step.kind, step.block[0]
+    return (step.kind, frozenset(step.loops)) if step.kind in ("order", "parallel") else step.what
 
 
 def _chain(
@@ -335,13 +309,13 @@ def _chain(
     while len(steps) < MOST_STEPS and here is not None:
         more = _found(here, keep_rounding, lambda step: None, {step.kind for step in steps})[0]
         more = [c for c in more if not (keep_precision and c.precision)]
-        reports = run_all([partial(_judge, c, here, False) for c in more], effort_s, lambda done: None, _TOGETHER)
+        reports = run_all([partial(judge, c, here, False) for c in more], effort_s, lambda done: None, _TOGETHER)
         times = [(o.time_s, k) for k, o in enumerate(reports) if isinstance(o, Estimate)]
         if not times:
             break
         _, k = min(times)
         step = more[k]
-        (exact,) = run_all([partial(_judge, step, here, True)], effort_s, lambda done: None, _TOGETHER)
+        (exact,) = run_all([partial(judge, step, here, True)], effort_s, lambda done: None, _TOGETHER)
         if not isinstance(exact, Estimate) or gain_of(estimate, exact) < LEAST_STEP:
             break
         steps, estimate = (*steps, step), exact

@@ -22,7 +22,8 @@ class Candidate(Record):
 
     text: the changed kernel as a complete file, empty if the kernel stays as it is. because: why the results are the
     same (up to rounding, if `rounding`). precision: whether it computes in a narrower type. options: how to predict it;
-    None: as before. loops: those of an `order`, outermost first.
+    None: as before. loops: those of an `order`, outermost first. block: of `registers` on a GPU, which nest and how
+    many results a thread keeps; only the best block of each nest is advised, of equally fast ones the smallest.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Candidate(Record):
     options: Options | None = None
     precision: bool = False
     loops: tuple[str, ...] = ()
+    block: tuple[int, int] | None = None
 
 
 class Refused(Record):

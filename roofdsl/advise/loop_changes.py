@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import permutations
+from math import prod
 
 from roofdsl.advise import edits
 from roofdsl.advise.candidate import DEPENDENCES, Candidate, Found, Refused, Subject
 from roofdsl.advise.evaluate import Illegal, levels_cost, require_legal_change
 from roofdsl.advise.register_tiles import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
+from roofdsl.advise.thread_blocks import in_words, keeps_updates, thread_blocks
 from roofdsl.advise.tile_sizes import Cost, Sizes, best_tiles, choices, extents
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -25,7 +27,9 @@ MOST_TILES_AROUND = 12
 """At most this many combinations of tile sizes are tried around a register block."""
 
 FACTORS = ((4, 4), (2, 2), (8,), (4,))
-"""Register blocks that are tried, for targets with two loops and with one."""
+"""Register blocks that are tried on cores, for targets with two loops and with one."""
+
+NO_BLOCK = "no register block divides the loop extents at these sizes"
 
 
 def bound_behind_cache(subject: Subject) -> bool:
@@ -129,26 +133,46 @@ def _cost_of(subject: Subject, text: Callable[[Sizes], str]) -> Callable[[Sizes]
 
 
 def registers(subject: Subject) -> Found:
-    """Blocks of results kept in registers, with the cheapest tiles around them."""
-    if subject.case.machine.multiprocessor is not None:
-        return  # on a GPU, scalars would have to be private to each thread, which the language cannot express
-    for nest in nests_to_block(subject.syntax):
+    """Blocks of results kept in registers: on a GPU by each thread, otherwise with the cheapest tiles around them."""
+    is_gpu = subject.case.machine.multiprocessor is not None
+    for number, nest in enumerate(nests_to_block(subject.syntax)):
         what = f"{nest.update.target.name.text} in registers"  # type: ignore[union-attr]
         if {COMPUTE} >= set(subject.now.prediction.bounds):
             yield Refused("registers", what, _leaves(subject))
             continue
         try:
-            _require_permutable(subject, nest)
+            if not (is_gpu and keeps_updates(nest)):
+                _require_permutable(subject, nest)
         except (Illegal, InputError) as error:
             yield Refused("registers", what, _reason(error), illegal=True)
             continue
+        if is_gpu:
+            yield from _blocks_of_threads(subject, nest, number)
+            continue
         how = next((b for factors in FACTORS if (b := _blocking(subject, nest, factors)) is not None), None)
         if how is None:
-            yield Refused("registers", what, "no register block divides the loop extents at these sizes")
+            yield Refused("registers", what, NO_BLOCK)
             continue
         text = subject.text(blocked(subject.syntax, nest, how))
         because = "no dependence has a negative distance in any of the loops, so every tiling is legal"
         yield Candidate("registers", _described(nest, how), text, because)
+
+
+def _blocks_of_threads(subject: Subject, nest: Nest, number: int) -> Found:
+    """The blocks for each thread of a GPU.
+
+    No two iterations of a loop over the block update one element. So the order of these iterations is free, and threads
+    may have their own. The other loops keep their order, or have been proven permutable.
+    """
+    arrays = {a.name: a for a in subject.kernel.arrays}
+    hows = list(thread_blocks(nest, _extents(subject, nest), arrays))
+    if not hows:
+        yield Refused("registers", f"{nest.update.target.name.text} in registers", NO_BLOCK)  # type: ignore[union-attr]
+    for how in hows:
+        text = subject.text(blocked(subject.syntax, nest, how))
+        because = "each element gets its updates in the same order"
+        block = number, prod(f for _, f in how.factors)
+        yield Candidate("registers", in_words(nest, how), text, because, block=block)
 
 
 def _require_permutable(subject: Subject, nest: Nest) -> None:
@@ -165,8 +189,6 @@ def _require_permutable(subject: Subject, nest: Nest) -> None:
 
 def _blocking(subject: Subject, nest: Nest, factors: tuple[int, ...]) -> Blocking | None:
     """The block with these factors and the best tiles around it; None if it does not fit the nest."""
-    from math import prod
-
     if len(factors) != len(nest.block) or prod(factors) > MOST_SCALARS:
         return None
     sizes = _extents(subject, nest)

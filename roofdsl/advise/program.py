@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.advise.advise import LEAST_GAIN, Advice, Advised, gain_of, lifts_of
+from roofdsl.advise.advise import Advice, Advised, gain_of, lifts_of
 from roofdsl.advise.candidate import Candidate, Refused
 from roofdsl.advise.evaluate import Estimate
+from roofdsl.advise.outcomes import LEAST_GAIN
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace

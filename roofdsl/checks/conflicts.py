@@ -73,8 +73,8 @@ def _in_different_planes(first: Use, second: Use) -> bool:
 
 
 def alike(placed: Sequence[PlacedStatement], members: list[int], names: Sequence[str]) -> dict[str, str]:
-    """For each of these arrays and scalars, the first one that the statements `members` use in the same way: in the same
-    loops, under the same guards, with the same subscripts. What holds for the conflicts of one holds for the other's.
+    """For each of these arrays and scalars, the first one that the statements `members` use alike: in the same loops,
+    under the same guards, with the same subscripts. What holds for the conflicts of one holds for those of the other.
     """
     ways: dict[str, set[object]] = {name: set() for name in names}
     for i in members:

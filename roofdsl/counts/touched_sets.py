@@ -208,11 +208,12 @@ class TouchedSets:
         used: set[str] = set()
         intervals = []
         for subscript, gap in zip(subscripts, gaps, strict=True):
-            names = {s for s in subscript.symbols() if env[s][0] != env[s][1]}
+            form = self.intervals.form(subscript)
+            names = {s for s in form.symbols if env[s][0] != env[s][1]}
             if names & used:
                 raise NoAnswer(f"two subscripts of {array.name} depend on one loop")
             used |= names
-            intervals.append(self.intervals.form(subscript).intervals(env, gap))
+            intervals.append(form.intervals(env, gap))
         if prod(map(len, intervals)) > MOST_BOXES:
             raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
         return tuple(product(*intervals))

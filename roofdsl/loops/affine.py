@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from roofdsl.lang.record import Record
-from roofdsl.loops.integers import Const, IntExpr, Max, Min, Product, Sum, Sym, add, mul
+from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Max, Min, Mod, Product, Sum, Sym, add, mul
 
 _MANY = 64
 
@@ -33,7 +33,7 @@ class Affine(Record):
 
 
 def affine(expression: IntExpr) -> Affine:
-    """The affine form, like terms collected. `min` and `max` count as terms."""
+    """The affine form, like terms collected, `//` and `%` of numbers computed. `min` and `max` count as terms."""
     totals: dict[IntExpr, int] = {}
     constant = 0
     pending: list[tuple[IntExpr, int]] = [(expression, 1)]
@@ -52,6 +52,10 @@ def affine(expression: IntExpr) -> Affine:
                     else:
                         other = t
                 pending.append((other, factor))
+            case FloorDiv(numerator, Const(divisor)) if divisor and not (known := affine(numerator)).terms:
+                constant += factor * (known.constant // divisor)
+            case Mod(numerator, Const(divisor)) if divisor and not (known := affine(numerator)).terms:
+                constant += factor * (known.constant % divisor)
             case _:
                 totals[part] = totals.get(part, 0) + factor
     return Affine(constant, tuple((t, c) for t, c in totals.items() if c))

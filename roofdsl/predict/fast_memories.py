@@ -16,6 +16,9 @@ from roofdsl.predict.level_traffic import is_first_level
 REGISTER_BYTES = 4
 """The size of a register of a multiprocessor."""
 
+MOST_REGISTERS = 255
+"""The maximum number of registers of a thread on NVIDIA's multiprocessors."""
+
 AVX512_REGISTERS_BYTES = 32 * 64
 """The maximum size of a core's vector registers: 32 of 64 B, as in x86-64 with AVX-512."""
 

@@ -18,7 +18,7 @@ from roofdsl.loops.model import Kernel, Order, Tile
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.machine.multiprocessor import Multiprocessor
-from roofdsl.predict.fast_memories import REGISTER_BYTES
+from roofdsl.predict.fast_memories import MOST_REGISTERS, REGISTER_BYTES
 from roofdsl.sol.grouped_products import Grouped, GroupedProduct, grouped_products
 from roofdsl.sol.level_times import Moved, Times, level_times
 from roofdsl.store.in_process import in_process
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 AVX2_REGISTERS_BYTES = 512
 """The bytes of a core's vector registers: 16 of 32 B, as in x86-64 with AVX2."""
-
-MOST_REGISTERS = 255
-"""The maximum number of registers of a thread on NVIDIA's multiprocessors."""
 
 KEPT = 256
 """The maximum number of tilings that a long-running process keeps."""

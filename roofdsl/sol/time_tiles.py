@@ -18,9 +18,8 @@ from math import prod
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Array, Kernel
 from roofdsl.machine.model import Cache, Machine
-from roofdsl.predict.fast_memories import REGISTER_BYTES
+from roofdsl.predict.fast_memories import MOST_REGISTERS, REGISTER_BYTES
 from roofdsl.sol.level_times import Moved, Times, level_times
-from roofdsl.sol.product_tiles import MOST_REGISTERS
 from roofdsl.sol.sweeps import Sweeps
 
 DOUBLINGS = 2
