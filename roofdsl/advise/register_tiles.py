@@ -33,15 +33,20 @@ MOST_SCALARS = 16
 class Nest(Record):
     """A perfect nest around one update. `clauses` are its loops, outermost first; `root` is the item in the text.
 
-    block: at most the last two of the variables that alone are a subscript of the target, in the order of the
-    subscripts. sums: the variables that do not occur in the target.
+    alone: the variables that are a subscript of the target and occur in no other one, in the order of the subscripts.
+    sums: the variables that do not occur in the target.
     """
 
     root: tree.For
     clauses: tuple[tree.Clause, ...]
     update: tree.Assign
-    block: tuple[str, ...]
+    alone: tuple[str, ...]
     sums: tuple[str, ...]
+
+    @property
+    def block(self) -> tuple[str, ...]:
+        """The loops over a block of results on cores: the last one or two, whose results are near each other."""
+        return self.alone[-2:]
 
     def clause(self, var: str) -> tree.Clause:
         return next(c for c in self.clauses if c.var.text == var)
@@ -97,11 +102,11 @@ def _as_nest(root: tree.For) -> Nest | None:
     # C[i, j] with i and i + 1 are two elements, so a block of the iterations i, i + 1, ... holds separate sums. In
     # C[i, i + j], a variable of two subscripts would not give a block that is a box of C.
     subscripts = loop.target.subscripts
-    alone = [s.name for s in subscripts if isinstance(s, tree.Ref) and s.name in own]
-    block = tuple(v for v in alone if sum(v in uses(s) for s in subscripts) == 1)
+    single = [s.name for s in subscripts if isinstance(s, tree.Ref) and s.name in own]
+    alone = tuple(v for v in single if sum(v in uses(s) for s in subscripts) == 1)
     named = frozenset().union(*(uses(s) for s in subscripts))
     sums = tuple(c.var.text for c in clauses if c.var.text not in named)
-    return Nest(root, tuple(clauses), loop, block[-2:], sums) if block and sums else None
+    return Nest(root, tuple(clauses), loop, alone, sums) if alone and sums else None
 
 
 def start_of(clause: tree.Clause) -> tree.Expr:

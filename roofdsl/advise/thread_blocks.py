@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from math import ceil, gcd, prod
 
 from roofdsl.advise.edits import parts, uses
@@ -23,26 +24,44 @@ def thread_blocks(nest: Nest, sizes: Mapping[str, int], arrays: Mapping[str, Arr
 
     sizes: the trip counts of the nest's loops that are known; nothing fits if one over the results is not.
     """
-    extents = [sizes.get(v) for v in nest.block]
+    loops = _loops(nest)
     tried: set[tuple[int, ...]] = set()
-    for wanted in BLOCKS if len(nest.block) == 2 else ROWS:
-        factors = tuple(1 if n is None else gcd(f, n) for f, n in zip(wanted, extents, strict=True))
-        if prod(factors) > 1 and factors not in tried and registers(nest, factors, arrays) <= MOST_REGISTERS:
+    for wanted in BLOCKS if len(loops) == 2 else ROWS:
+        factors = tuple(gcd(f, sizes.get(v, 1)) for f, v in zip(wanted, loops, strict=True))
+        if prod(factors) > 1 and factors not in tried:
             tried.add(factors)
-            yield Blocking(tuple((v, f) for v, f in zip(nest.block, factors, strict=True) if f > 1), apart=True)
+            own = {v: f for v, f in zip(loops, factors, strict=True) if f > 1}
+            if registers(nest, own, arrays) <= MOST_REGISTERS:
+                yield Blocking(tuple(own.items()), apart=True)
 
 
-def registers(nest: Nest, factors: tuple[int, ...], arrays: Mapping[str, Array]) -> int:
+def _loops(nest: Nest) -> tuple[str, ...]:
+    """The loops over a block: the two whose blocks read the fewest elements, of equally good ones the last two.
+
+    With `y[b, f, p, q] += x[b, c, p, q] * w[f, c]`, a block of f and q reads 4 + 4 elements for 16 results, one of p
+    and q 16 + 1.
+    """
+    if len(nest.alone) < 2:
+        return nest.alone
+    pairs = list(combinations(nest.alone, 2))[::-1]
+    return min(pairs, key=lambda pair: sum(_times(e, dict.fromkeys(pair, 4)) for e in _read(nest)))
+
+
+def _read(nest: Nest) -> set[tree.Index]:
+    """The elements that one step of the sum reads."""
+    return {part for part in parts(nest.update.value) if isinstance(part, tree.Index)}
+
+
+def _times(element: tree.Index, factors: Mapping[str, int]) -> int:
+    """How many elements a block uses in place of this one."""
+    return prod(f for v, f in factors.items() if any(v in uses(s) for s in element.subscripts))
+
+
+def registers(nest: Nest, factors: Mapping[str, int], arrays: Mapping[str, Array]) -> int:
     """The 32-bit registers of a thread for its results, and for each element that one step of the sum reads."""
-    by_loop = dict(zip(nest.block, factors, strict=True))
-
-    def of(element: tree.Index) -> int:
-        each = prod(f for v, f in by_loop.items() if any(v in uses(s) for s in element.subscripts))
-        return each * ceil(arrays[element.name.text].type.bytes / REGISTER_BYTES)
-
     target = nest.update.target
-    read = {part for part in parts(nest.update.value) if isinstance(part, tree.Index)}
-    return sum(map(of, read)) + (of(target) if isinstance(target, tree.Index) else 0)
+    held = [*_read(nest), *([target] if isinstance(target, tree.Index) else [])]
+    return sum(_times(e, factors) * ceil(arrays[e.name.text].type.bytes / REGISTER_BYTES) for e in held)
 
 
 def keeps_updates(nest: Nest) -> bool:

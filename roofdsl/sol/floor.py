@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from roofdsl.bounds.bound_at_sizes import LowerBound
 
 COMPULSORY = "compulsory"
+UNCOUNTED = (
+    "the bytes that any order must move take too long to count at these sizes, so the floor has no term for them"
+)
 KEPT = 256
 """The maximum number of bounds that a long-running process keeps."""
 
@@ -98,13 +101,15 @@ def lower_bound(kernel: Kernel) -> LowerBound | None:
 
 
 class Needs(Record):
-    """What a kernel needs at its sizes on any machine. loads, stores: bytes that must cross every boundary."""
+    """What a kernel needs at its sizes on any machine. loads, stores: bytes that must cross every boundary; None if they
+    take too long to count. The floor then has no terms for them.
+    """
 
     kernel: Kernel
     values: tuple[tuple[str, int], ...]
     launch: Executed
-    loads: int
-    stores: int
+    loads: int | None
+    stores: int | None
     bound: LowerBound | None
 
 
@@ -123,7 +128,7 @@ def needs(kernel: Kernel, parameters: Mapping[str, int], machine: Machine | None
     machine: one that must have the types of the kernel, which is checked before bytes are counted.
     """
     from roofdsl.checks.deep import require_legal
-    from roofdsl.counts.traffic_at import traffic_at
+    from roofdsl.counts.traffic_at import OutOfReach, traffic_at
 
     require_legal(kernel)
     values = numbers(kernel, parameters)
@@ -131,8 +136,11 @@ def needs(kernel: Kernel, parameters: Mapping[str, int], machine: Machine | None
     if machine is not None:
         compute_term(operations_of(launch, machine), machine)
     kernel = ordinary(kernel)  # each datum moves once, past the caches or not
-    once = traffic_at(kernel, values, None, None, "load_store")
     given = tuple(values.items())
+    try:
+        once = traffic_at(kernel, values, None, None, "load_store")
+    except OutOfReach:
+        return Needs(kernel, given, launch, None, None, None)
     return Needs(kernel, given, launch, once.loads_bytes or 0, once.stores_bytes or 0, lower_bound(kernel))
 
 
@@ -144,11 +152,12 @@ def floor_on(machine: Machine, found: Needs) -> Floor:
         return (0, COMPULSORY) if bound is None else bound.bytes_at(values, front.bytes, front.memories)
 
     operations = operations_of(found.launch, machine)
-    levels = level_terms(machine, (found.loads, found.stores), needed)
+    known = found.loads is not None and found.stores is not None
+    levels = level_terms(machine, (found.loads or 0, found.stores or 0), needed) if known else []
     launches = [launch_term(machine)] if operations.work or found.loads or found.stores else []
     terms = in_order([compute_term(operations, machine), *levels, *launches])
     return Floor(
-        found.kernel.name, machine.name, found.values, operations.work, terms, operations.unit, _notes(bound),
+        found.kernel.name, machine.name, found.values, operations.work, terms, operations.unit, _notes(bound) if known else (UNCOUNTED,),
         operations.partly,
     )  # fmt: skip
 

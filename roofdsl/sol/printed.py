@@ -19,7 +19,8 @@ from roofdsl.advise.candidate import Candidate, Subject
 from roofdsl.advise.evaluate import Case, Estimate, completed, estimate_at_most
 from roofdsl.advise.kernel_text import lowered
 from roofdsl.advise.loop_changes import registers
-from roofdsl.advise.register_tiles import Blocking, Nest, blocked, nests_to_block
+from roofdsl.advise.register_tiles import Nest, blocked, nests_to_block
+from roofdsl.advise.thread_blocks import in_words, keeps_updates, thread_blocks
 from roofdsl.advise.tile_sizes import extents
 from roofdsl.advise.traffic_upper_bound import NoBound
 from roofdsl.bounds.held_reads import without_tile_loops
@@ -49,11 +50,6 @@ from roofdsl.sol.answer import (
 from roofdsl.sol.schedule import Schedule
 from roofdsl.store.cut_short import Ended, Limit, recall_within
 from roofdsl.store.memo import FOR_MACHINES
-
-BLOCKS = ((4, 4), (2, 2))
-"""The blocks of results of a thread: the first one that divides the sizes. Larger ones make texts of hundreds of lines,
-and it takes long to prove that each of their results may be a thread's own.
-"""
 
 SHARE, SHARE_OF_CALL = 3, 20
 """Predicting a text exactly gets at most this fraction (1/SHARE) of the command's remaining time, and less in a call of
@@ -252,22 +248,15 @@ def _of_cores(asked: _Asked, given: CheckedKernel, found: SpeedOfLight) -> list[
 
 
 def _of_threads(asked: _Asked, given: CheckedKernel) -> Iterator[tuple[str, str]]:
-    """Blocks of results for each thread, in words and as text.
+    """Blocks of results for each thread, in words and as text, for products in three loops.
 
-    Each of the three loops is either alone in one subscript of the result or the sum, so every element of the result
-    gets its updates in the same order as before.
+    Larger blocks make texts of hundreds of lines. They follow smaller ones, and a caller stops where one is close.
     """
+    arrays = {a.name: a for a in asked.kernel.arrays}
     for nest in nests_to_block(given.tree):
-        if len(nest.clauses) != 3 or len(nest.block) != 2 or len(nest.sums) != 1:
-            continue
-        sizes = _sizes(asked, nest)
-        each = [dict(zip(nest.block, factors, strict=True)) for factors in BLOCKS]
-        factors = next((f for f in each if all(sizes.get(v, 1) % n == 0 for v, n in f.items())), None)
-        if factors is not None:
-            block, own = " x ".join(map(str, factors.values())), ", ".join(nest.block)
-            what = f"{nest.update.target.name.text} in registers ({block} of {own} for each thread)"  # type: ignore[union-attr]
-            how = Blocking(tuple(factors.items()), apart=True)
-            yield what, written(given, blocked(given.tree, nest, how))
+        if len(nest.clauses) == 3 and len(nest.alone) == 2 and keeps_updates(nest):
+            for how in thread_blocks(nest, _sizes(asked, nest), arrays):
+                yield in_words(nest, how), written(given, blocked(given.tree, nest, how))
 
 
 def _sizes(asked: _Asked, nest: Nest) -> dict[str, int]:

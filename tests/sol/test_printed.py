@@ -93,9 +93,9 @@ def test_predict_gives_a_file_with_the_text_the_time_that_is_said(
 
 @pytest.mark.parametrize(("name", "machine", "sizes", "small"), [
     ("matmul", "v100", {"n": 1024}, {"n": 8}),
-    ("transposed", "v100", {"m": 1024, "n": 1024, "k": 1024}, {"m": 8, "n": 12, "k": 5}),
-    ("transposed", "v100", {"m": 1022, "n": 1024, "k": 1024}, {"m": 6, "n": 4, "k": 5}),
-    ("gemm_f16", "a100_80", {"m": 1024, "n": 1024, "k": 1024}, {"m": 4, "n": 8, "k": 3}),
+    ("transposed", "v100", {"m": 1024, "n": 1024, "k": 1024}, {"m": 8, "n": 16, "k": 5}),
+    ("transposed", "v100", {"m": 1022, "n": 1024, "k": 1024}, {"m": 6, "n": 8, "k": 5}),
+    ("gemm_f16", "a100_80", {"m": 1024, "n": 1024, "k": 1024}, {"m": 8, "n": 8, "k": 3}),
     ("matmul_tiled", "v100", {"n": 1024, "b": 32}, {"n": 8, "b": 4}),
 ])  # fmt: skip
 def test_the_text_for_threads_computes_the_same_and_is_legal(
