@@ -101,8 +101,10 @@ def lower_bound(kernel: Kernel) -> LowerBound | None:
 
 
 class Needs(Record):
-    """What a kernel needs at its sizes on any machine. loads, stores: bytes that must cross every boundary; None if they
-    take too long to count. The floor then has no terms for them.
+    """What a kernel needs at its sizes on any machine.
+
+    loads, stores: bytes that must cross every boundary; None if they take too long to count. The floor then has no
+    terms for them.
     """
 
     kernel: Kernel
@@ -156,9 +158,9 @@ def floor_on(machine: Machine, found: Needs) -> Floor:
     levels = level_terms(machine, (found.loads or 0, found.stores or 0), needed) if known else []
     launches = [launch_term(machine)] if operations.work or found.loads or found.stores else []
     terms = in_order([compute_term(operations, machine), *levels, *launches])
+    notes = _notes(bound) if known else (UNCOUNTED,)
     return Floor(
-        found.kernel.name, machine.name, found.values, operations.work, terms, operations.unit, _notes(bound) if known else (UNCOUNTED,),
-        operations.partly,
+        found.kernel.name, machine.name, found.values, operations.work, terms, operations.unit, notes, operations.partly
     )  # fmt: skip
 
 
