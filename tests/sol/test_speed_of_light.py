@@ -34,6 +34,7 @@ from roofdsl.tell.as_text import to_text
 from roofdsl.tell.schemas.commands import schema_of
 from roofdsl.tell.sol import blocks, document
 from tests.bounds.belady import loads, random_order, tasks, tiled_order
+from tests.bounds.test_held_reads import HELD
 from tests.oracle.enumerate import admissible
 from tests.oracle.loading import kernel_of
 
@@ -416,17 +417,6 @@ def test_a_call_of_a_server_counts_for_less_time_than_a_command(monkeypatch: pyt
     assert 95 < counting <= 100 and 25 < estimate <= 30 and 12 < in_call <= 15 and 4 < estimate_in_call <= 6
 
 
-OWN_TILES = """
-kernel tiled(n, b):
-    assume n % b == 0
-    in A, B: f64[n, n]
-    inout C: f64[n, n]
-    for i0 in range(0, n, b), k0 in range(0, n, b), j0 in range(0, n, b):
-        for i in range(i0, i0 + b), k in range(k0, k0 + b):
-            let a = A[i, k]
-            for j in range(j0, j0 + b):
-                C[i, j] += a * B[k, j]
-"""
 PRODUCT_OF_SQUARES = """
 kernel product(n):
     in A, B: f64[n, n]
@@ -439,10 +429,10 @@ kernel product(n):
 def test_a_product_in_tiles_is_still_one_product() -> None:
     """Its own tiles looked like 512 products of 64 x 64, for which the best order found took three times the floor."""
     machine = load_machine("skylake_gold_6148")
-    tiled = speed_of_light(kernel_of(OWN_TILES), {"n": 512, "b": 64}, machine)
+    tiled = speed_of_light(kernel_of(HELD), {"n": 512, "b": 64}, machine)
     plain = speed_of_light(kernel_of(PRODUCT_OF_SQUARES), {"n": 512}, machine)
     assert tiled.best is not None and plain.best is not None
     assert tiled.best.time_s == plain.best.time_s == tiled.floor.time_s
     assert tiled.best.lines == plain.best.lines
-    text = printed(tiled, kernel_of(OWN_TILES), {"n": 512, "b": 64}, machine)
+    text = printed(tiled, kernel_of(HELD), {"n": 512, "b": 64}, machine)
     assert text is not None and (text.in_place or text.kind == "registers") and text.estimate is not None
