@@ -119,6 +119,8 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
 
 def undivided(kernel: Kernel) -> str:
     """Why the generated code cannot share the kernel's work among cores."""
+    if is_indirect(kernel):
+        return f"data choose what {kernel.name} accesses, and the code generated for such kernels runs on one core"
     return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
 
 
