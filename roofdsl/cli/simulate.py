@@ -291,7 +291,9 @@ def _run(
 
 def _never_skip(levels: tuple[CacheLevel, ...] | None) -> bool:
     """Whether these caches certainly see every access: iterations that repeat are skipped for one LRU list only."""
-    return levels is not None and levels[0].policy != "opt" and (len(levels) > 1 or levels[0].ways is not None)
+    if not levels:
+        return False
+    return levels[0].policy != "opt" and (len(levels) > 1 or levels[0].ways is not None)
 
 
 def _show(runs: list[SimulatedRun], *, histogram: bool, as_json: bool) -> None:

@@ -89,9 +89,7 @@ def test_tiles_and_the_interchange() -> None:
 def test_matmul_on_a_gpu() -> None:
     machine = load_machine("v100")
     found = advised("matmul", {"n": 256}, machine, effort_s=1.0)
-    kinds = {a.kind for a in found.advice}
-    assert {"type", "tensor"} <= kinds
-    assert "registers" not in kinds
+    assert {"type", "tensor", "registers"} <= {a.kind for a in found.advice}
     half = of_kind(found, "tensor")[0]
     assert half.rounding and half.estimate.prediction.unit == "tensor"
     threads = next(r for r in found.refused if r.what.startswith("threads: parallel for i, j"))
