@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
 from math import prod
 
@@ -15,7 +15,7 @@ from roofdsl.advise.tile_sizes import Cost, Sizes, best_tiles, choices, extents
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format_text import simple
-from roofdsl.loops.model import For
+from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.transform import apply, nests
 from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
@@ -209,11 +209,19 @@ def _blocking(subject: Subject, nest: Nest, factors: tuple[int, ...]) -> Blockin
 
 def _extents(subject: Subject, nest: Nest) -> Sizes:
     """The trip count of every loop of the nest at the given sizes; empty if one is unknown."""
+    found = known_extents(nest, subject.kernel, subject.case.values)
+    own = [c.var.text for c in nest.clauses]
+    return {v: found[v] for v in own} if set(own) <= found.keys() else {}
+
+
+def known_extents(nest: Nest, kernel: Kernel, values: Mapping[str, int]) -> Sizes:
+    """The trip counts that are known at these values, of the loops of the kernel's first nest with all of this nest's
+    variables.
+    """
     own = {c.var.text for c in nest.clauses}
-    for loops in nests(apply(subject.kernel).body):
+    for loops in nests(apply(kernel).body):
         if own <= {loop.var for loop in loops}:
-            found = extents(loops, subject.case.values)
-            return {v: found[v] for v in (c.var.text for c in nest.clauses)} if own <= found.keys() else {}
+            return extents(loops, values)
     return {}
 
 

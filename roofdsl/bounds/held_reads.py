@@ -14,6 +14,7 @@ from roofdsl.checks.untile import untiled
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Assign, Element, Expr, For, If, Kernel, Let, Node
+from roofdsl.loops.transform import apply
 
 
 def without_tile_loops(plain: Kernel) -> tuple[Kernel, int]:
@@ -26,6 +27,13 @@ def without_tile_loops(plain: Kernel) -> tuple[Kernel, int]:
     inline, held = without_held_reads(plain)
     simple = untiled(inline)
     return (simple, held) if simple is not inline else (plain, 0)
+
+
+def without_own_tiles(kernel: Kernel) -> Kernel:
+    """The kernel without its directives and loops over tiles, if it has such loops; otherwise the kernel itself."""
+    plain = apply(kernel)
+    simple, _ = without_tile_loops(plain)
+    return kernel if simple is plain else simple
 
 
 def without_held_reads(kernel: Kernel) -> tuple[Kernel, int]:

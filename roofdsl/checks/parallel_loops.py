@@ -92,8 +92,8 @@ def proven(
 
     Scalars are looked at first: they take few questions, and a block of results in scalars makes all loops dependent.
     """
-    scalars = {a.name for a in kernel.arrays if not a.dims and (among is None or a.name in among)}
-    others = {a.name for a in kernel.arrays if a.dims and (among is None or a.name in among)}
+    asked = [a for a in kernel.arrays if among is None or a.name in among]
+    scalars, others = {a.name for a in asked if not a.dims}, {a.name for a in asked if a.dims}
     try:
         with limited(f"the loops of kernel {kernel.name}", OPERATIONS):
             return all(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 import click
 
+from roofdsl.cli.option_groups import as_one
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.store.atomic import check_writable, write_whole
 from roofdsl.tell.ci_reports import cases_of, junit, markdown
@@ -29,36 +28,6 @@ def parse_share(ctx: click.Context, param: click.Parameter, value: str) -> float
     if not (isfinite(found) and 0 <= found <= 10):
         raise click.BadParameter(f"`{text[:40]}` is not a share such as 5% or 0.05", ctx, param)
     return found
-
-
-def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--baseline, --allow, --junit and --markdown; the command gets `reports`."""
-
-    @wraps(command)
-    def inner(**given: Any) -> Any:
-        asked = (given.pop(name) for name in ("baseline", "allow", "junit", "markdown"))
-        return command(reports=Reports(*asked), **given)
-
-    found: Any = inner
-    for option in (
-        click.option("--markdown", metavar="FILE.md", help="Write a table of the results in Markdown."),
-        click.option("--junit", metavar="FILE.xml", help="Write the results as JUnit XML."),
-        click.option(
-            "--allow",
-            callback=parse_share,
-            default="5%",
-            show_default=True,
-            metavar="SHARE",
-            help="How much slower than the baseline a run may be.",
-        ),
-        click.option(
-            "--baseline",
-            metavar="RESULT.json",
-            help="Fail if a run is slower than in these stored results, instead of slower than predicted.",
-        ),
-    ):
-        found = option(found)
-    return found  # type: ignore[no-any-return]
 
 
 class Reports:
@@ -95,6 +64,31 @@ class Reports:
         cases = cases_of(compared, checks, regressions)
         for path, written in self.paths.items():
             write_whole(path, written(cases))
+
+
+baseline_options = as_one(
+    "reports",
+    Reports,
+    of=("baseline", "allow", "junit", "markdown"),
+    options=(
+        click.option(
+            "--baseline",
+            metavar="RESULT.json",
+            help="Fail if a run is slower than in these stored results, instead of slower than predicted.",
+        ),
+        click.option(
+            "--allow",
+            callback=parse_share,
+            default="5%",
+            show_default=True,
+            metavar="SHARE",
+            help="How much slower than the baseline a run may be.",
+        ),
+        click.option("--junit", metavar="FILE.xml", help="Write the results as JUnit XML."),
+        click.option("--markdown", metavar="FILE.md", help="Write a table of the results in Markdown."),
+    ),
+)
+"""--baseline, --allow, --junit and --markdown; the command gets `reports`."""
 
 
 def status_beside(regressions: Regressions) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Literal
 
@@ -26,7 +27,7 @@ from roofdsl.cli.text import show_blocks
 from roofdsl.codegen.math_mode import Math
 from roofdsl.counts.traffic_at import OutOfReach
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.model import Traffic
 from roofdsl.machine.energy_roofline import require_energy
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
@@ -126,20 +127,22 @@ def predict(
     if values and chosen.programs:
         raise click.UsageError("--data gives values to one kernel: name it as FILE:KERNEL")
     each = kernels_of(chosen, settings, values)
-    if cores is None:
-        kernels = [_predicted(kernel, own, machine, options) for kernel, own in each]
-    else:
-        from roofdsl.predict.on_cores import on_cores
+    with _naming_sol():
+        if cores is None:
+            kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in each]
+        else:
+            from roofdsl.predict.on_cores import on_cores
 
-        kernels = [on_cores(kernel, own, machine, cores, options) for kernel, own in each]
-    programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
+            kernels = [on_cores(kernel, own, machine, cores, options) for kernel, own in each]
+        programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     _show(kernels, programs, machine, as_json)
 
 
-def _predicted(kernel: Kernel, own: dict[str, int], machine: Machine, options: Options) -> Prediction:
-    """The prediction. Raises what `predict` raises, with a further remedy for bytes that take too long to count."""
+@contextmanager
+def _naming_sol() -> Iterator[None]:
+    """Gives a further remedy for bytes that take too long to count. Raises what is raised inside."""
     try:
-        return predict_kernel(kernel, own, machine, options)
+        yield
     except OutOfReach as error:
         help = f"{error.help}; `roofdsl sol` has a time as written, exactly or at most, for many such kernels"
         raise CommandError(error.message, help) from None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from roofdsl.cli.baseline import Reports, baseline_options, status_beside
 from roofdsl.cli.look import look_options
+from roofdsl.cli.option_groups import as_one
 from roofdsl.cli.options import (
     choose_all,
     cores_option,
@@ -63,22 +63,11 @@ from roofdsl.validate.run import (
 VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
 
 
-def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--tolerance and --margin; the command gets `limits`."""
-
-    @wraps(command)
-    def inner(**given: Any) -> Any:
-        return command(limits=Limits(given.pop("tolerance"), given.pop("margin")), **given)
-
-    found: Any = inner
-    for option in (
-        click.option(
-            "--margin",
-            type=click.FloatRange(0, 1),
-            default=DEFAULTS.margin,
-            show_default=True,
-            help="How far performance may exceed the bound.",
-        ),
+_limit_options = as_one(
+    "limits",
+    Limits,
+    of=("tolerance", "margin"),
+    options=(
         click.option(
             "--tolerance",
             type=click.FloatRange(0, 1),
@@ -87,9 +76,15 @@ def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="How much slower or faster than its expected time a run may be, as a share; without an expected time, "
             "how much slower than the bound.",
         ),
-    ):
-        found = option(found)
-    return found  # type: ignore[no-any-return]
+        click.option(
+            "--margin",
+            type=click.FloatRange(0, 1),
+            default=DEFAULTS.margin,
+            show_default=True,
+            help="How far performance may exceed the bound.",
+        ),
+    ),
+)
 
 
 @click.command()

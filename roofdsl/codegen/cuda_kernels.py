@@ -32,7 +32,7 @@ from roofdsl.codegen.threads import Nest, Spread, loops_of_threads, plan_nest
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.integers import And
+from roofdsl.loops.integers import all_of
 from roofdsl.loops.model import Array, Assign, Count, For, If, Kernel, Let, Node, ScalarRef
 from roofdsl.loops.private_loops import PrivateLoop
 
@@ -277,8 +277,9 @@ class _Builder:
         if not limits:
             del self.functions[written:]
             return call
-        conditions = tuple(condition for condition, _ in limits)
-        return HostIf(conditions[0] if len(conditions) == 1 else And(conditions), (call,), (otherwise,), limits)
+        condition = all_of([condition for condition, _ in limits])
+        assert condition is not None
+        return HostIf(condition, (call,), (otherwise,), limits)
 
     @staticmethod
     def _ranks(nest: Nest) -> list[str]:

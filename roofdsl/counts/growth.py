@@ -45,7 +45,7 @@ def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
     A case of 0 if none does.
     """
     found: dict[int, int] = {}
-    for far in _far_points(_names(form), order, rests):
+    for far in _far_points(sorted(form.names()), order, rests):
         k = next((k for k, c in enumerate(form.cases) if c.holds(far)), None)
         if k is not None:
             found[k] = found.get(k, 0) + 1
@@ -113,7 +113,7 @@ def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = Non
     """
     if where is not None and any(isinstance(e, FloorDiv) and e.divisor.symbols() for e in where.walk()):
         return None
-    period = joined(periods(_polynomials(form)), {} if where is None else _periods_of_condition(where))
+    period = joined(periods(form.polynomials()), {} if where is None else _periods_of_condition(where))
     known = {n: v for n, v in at.items() if n in period}
     if how_many(period, known) > MOST_CLASSES:
         return None
@@ -123,19 +123,7 @@ def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = Non
 
 def far_sizes(form: Cases, order: Growth, rests: Class) -> dict[str, int]:
     """Large sizes of a residue class, as close together as the class allows, with tile sizes far below the others."""
-    return next(_far_points(_names(form), order, rests))
-
-
-def _names(form: Cases) -> list[str]:
-    return sorted(frozenset[str]().union(*(value.names() for value in _polynomials(form))))
-
-
-def _polynomials(form: Cases) -> Iterator[Quasi]:
-    """The values of all cases, and the sides of their conditions."""
-    for case in form.cases:
-        yield case.value
-        for alternative in case.alternatives:
-            yield from (value for value, _ in alternative)
+    return next(_far_points(sorted(form.names()), order, rests))
 
 
 def _far_points(names: list[str], order: Growth, rests: Class = ()) -> Iterator[dict[str, int]]:

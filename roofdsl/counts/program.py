@@ -270,10 +270,7 @@ def _substituted(q: Quantity, meaning: _Meaning) -> Quantity:
         )
     if q.form is None:
         return q
-    values = [c.value for c in q.form.cases]
-    values += [v for c in q.form.cases for alternative in c.alternatives for v, _ in alternative]
-    names = frozenset[str]().union(*(v.names() for v in values))
-    lost = sorted(n for n in names if meaning.polynomials.get(n, Quasi.symbol(n)) is None)
+    lost = sorted(n for n in q.form.names() if meaning.polynomials.get(n, Quasi.symbol(n)) is None)
     if lost:
         return Quantity(None, q.value, f"its argument for `{lost[0]}` divides by a parameter, which needs a number")
     known = {n: v for n, v in meaning.polynomials.items() if v is not None}

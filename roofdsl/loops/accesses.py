@@ -100,20 +100,26 @@ def operands(expression: Expr | DataCompare) -> Iterator[Element | ScalarRef]:
 def leaves(expression: Expr | DataCompare) -> Iterator[Number | IntValue | ScalarRef | LetRef | Element]:
     """What an expression computes with, left to right."""
     match expression:
-        case Unary(_, operand):
-            yield from leaves(operand)
-        case Binary(_, left, right) | DataCompare(_, left, right):
-            yield from leaves(left)
-            yield from leaves(right)
-        case Call(_, args):
-            for a in args:
-                yield from leaves(a)
-        case Select(condition, if_true, if_false):
-            yield from leaves(condition)
-            yield from leaves(if_true)
-            yield from leaves(if_false)
+        case Unary() | Binary() | DataCompare() | Call() | Select():
+            for part in parts(expression):
+                yield from leaves(part)
         case _:
             yield expression
+
+
+def parts(expression: Expr | DataCompare) -> tuple[Expr | DataCompare, ...]:
+    """The operands of the outermost operation of an expression, left to right; () for one without an operation."""
+    match expression:
+        case Unary(_, operand):
+            return (operand,)
+        case Binary(_, left, right) | DataCompare(_, left, right):
+            return left, right
+        case Call(_, args):
+            return args
+        case Select(condition, if_true, if_false):
+            return condition, if_true, if_false
+        case _:
+            return ()
 
 
 def statements(body: Sequence[Node]) -> Iterator[PlacedStatement]:

@@ -39,7 +39,7 @@ def function(form: Cases) -> str:
     for case in reversed(form.cases):
         value = "[{}, {}]".format(*fraction(case.value, floors))
         out = f"{any_of(case.alternatives, floors)} ? {value} : {out}" if case.alternatives else value
-    return f"{parameters(names_of(form))} => {_with_floors(out, floors)}"
+    return f"{parameters(form.names())} => {_with_floors(out, floors)}"
 
 
 def _with_floors(out: str, floors: Floors) -> str:
@@ -54,13 +54,6 @@ def truth(conditions: Iterable[Condition | Compared]) -> str:
     names = frozenset[str]().union(*(c.symbols() for c in every))
     tests = [_compared(c, floors) if isinstance(c, Compared) else condition(c) for c in every]
     return f"{parameters(names)} => {_with_floors(' && '.join(tests) or 'true', floors)}"
-
-
-def names_of(form: Cases) -> frozenset[str]:
-    """All symbols of a closed form, including those of its conditions."""
-    values = [c.value for c in form.cases]
-    values += [v for c in form.cases for alternative in c.alternatives for v, _ in alternative]
-    return frozenset[str]().union(*(v.names() for v in values))
 
 
 def parameters(names: frozenset[str]) -> str:

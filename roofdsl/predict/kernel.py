@@ -133,16 +133,19 @@ def _with_expected(case: _Case, found: Prediction, code: Code) -> Prediction:
     kernel, machine, options = case.written, case.machine, case.options
     compiled, moved = options.accesses == "compiled", partial(_moving, case, found)
     if is_timed_by_core(machine, options):
-        by_one = partial(predict, kernel, case.values, options=replace(options, energy=False))
+        by_one = partial(predict, kernel, case.values, options=for_one_core(options))
         return timed_on_all_cores(found, kernel, case.values, machine, as_compiled=compiled, predicted=by_one)
     return with_expected(found, kernel, case.values, machine, code, as_compiled=compiled, moving=moved)
 
 
-def is_timed_by_core(machine: Machine, options: Options) -> bool:
-    """Whether the expected time of all cores is made from that of one core, as for some of them (`on_cores`).
+def for_one_core(options: Options) -> Options:
+    """The options of a prediction of which only the expected time is used."""
+    return replace(options, energy=False, conflicts=False)
 
-    The machine has to state what one core gets. Ceilings hold for the whole machine, so with them the cores count as
-    one large core.
+
+def is_timed_by_core(machine: Machine, options: Options) -> bool:
+    """Whether the expected time of all cores is made from that of one core, as for some of them (`on_cores`): the
+    machine states what one core gets, and no ceiling of the whole machine is given.
     """
     return states_one_core(machine) and not options.ceilings and without_in_core(machine) == ""
 

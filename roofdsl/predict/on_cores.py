@@ -21,7 +21,7 @@ from roofdsl.predict.expected_on_cores import (
     saturation,
     timed_on_cores,
 )
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import Options, for_one_core, predict
 from roofdsl.predict.prediction import Cores, Prediction
 from roofdsl.predict.some_cores import some_cores
 
@@ -82,7 +82,7 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     several = replace(predict(kernel, values, their, replace(options, code=None)), cores=Cores(cores))
     if options.code is None:
         return several
-    by_one, compiled = partial(predict, kernel, values, options=options), options.accesses == "compiled"
+    by_one, compiled = partial(predict, kernel, values, options=for_one_core(options)), options.accesses == "compiled"
     timed = timed_on_cores(several, kernel, values, machine, cores=cores, as_compiled=compiled, predicted=by_one)
     return with_energy(timed, their) if options.energy else timed
 

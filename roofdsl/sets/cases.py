@@ -6,7 +6,7 @@ Piecewise, if one polynomial is seen to hold for every size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -48,6 +48,17 @@ class Cases:
             if case.holds(env):
                 return case.value.evaluate(env)
         return Fraction(0)
+
+    def polynomials(self) -> Iterator[Quasi]:
+        """The values of all cases, and the sides of their conditions."""
+        for case in self.cases:
+            yield case.value
+            for alternative in case.alternatives:
+                yield from (value for value, _ in alternative)
+
+    def names(self) -> frozenset[str]:
+        """All symbols of the form, including those of its conditions."""
+        return frozenset[str]().union(*(value.names() for value in self.polynomials()))
 
     @property
     def single(self) -> Quasi | None:

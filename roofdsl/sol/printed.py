@@ -18,12 +18,11 @@ from roofdsl.advise import edits
 from roofdsl.advise.candidate import Candidate, Subject
 from roofdsl.advise.evaluate import Case, Estimate, completed, estimate_at_most
 from roofdsl.advise.kernel_text import lowered
-from roofdsl.advise.loop_changes import registers
-from roofdsl.advise.register_tiles import Nest, blocked, nests_to_block
+from roofdsl.advise.loop_changes import known_extents, registers
+from roofdsl.advise.register_tiles import blocked, nests_to_block
 from roofdsl.advise.thread_blocks import in_words, keeps_updates, thread_blocks
-from roofdsl.advise.tile_sizes import extents
 from roofdsl.advise.traffic_upper_bound import NoBound
-from roofdsl.bounds.held_reads import without_tile_loops
+from roofdsl.bounds.held_reads import without_own_tiles
 from roofdsl.counts.traffic_at import OutOfReach, access_count
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
@@ -34,7 +33,6 @@ from roofdsl.loops.load import READERS, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import sized
-from roofdsl.loops.transform import apply, nests
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import is_here
 from roofdsl.predict.kernel import Options, predict
@@ -66,8 +64,7 @@ class Printed(Record):
     estimate: the time that `predict` gives; None if it is not found in its share of the time. traffic: the convention
     that has to be given to `predict` for this time; None for that of the text. kind: `lines`, `registers` or `sweeps`.
     accesses: their number, if there is no estimate and they are counted. why_not: why `predict` gives no time, if it is
-    not for lack of time. in_place: whether the lines stand in place of
-    the kernel's own.
+    not for lack of time. in_place: whether the lines stand in place of the kernel's own.
     """
 
     kind: str
@@ -199,10 +196,9 @@ def _share() -> int:
 def _in_lines(asked: _Asked) -> Printed:
     """The lines of tiles, to be added to the kernel, in place of its own directives and loops over tiles."""
     kernel, best = asked.kernel, asked.best
-    plain = apply(kernel)
-    simple, _ = without_tile_loops(plain)
-    own = bool(kernel.directives) or simple is not plain
-    tiled = replace(kernel if simple is plain else simple, directives=best.directives, unit=best.unit or kernel.unit)
+    simple = without_own_tiles(kernel)
+    own = bool(kernel.directives) or simple is not kernel
+    tiled = replace(simple, directives=best.directives, unit=best.unit or kernel.unit)
     estimate, why = asked.estimated(tiled)
     return Printed("lines", best.what, best.lines, "", estimate, asked.traffic, why_not=why, in_place=own)
 
@@ -255,15 +251,6 @@ def _of_threads(asked: _Asked, given: CheckedKernel) -> Iterator[tuple[str, str]
     arrays = {a.name: a for a in asked.kernel.arrays}
     for nest in nests_to_block(given.tree):
         if len(nest.clauses) == 3 and len(nest.alone) == 2 and keeps_updates(nest):
-            for how in thread_blocks(nest, _sizes(asked, nest), arrays):
+            plain = replace(asked.kernel, directives=())
+            for how in thread_blocks(nest, known_extents(nest, plain, numbers(plain, asked.parameters)), arrays):
                 yield in_words(nest, how), written(given, blocked(given.tree, nest, how))
-
-
-def _sizes(asked: _Asked, nest: Nest) -> dict[str, int]:
-    """The trip count of every loop of the nest that is known at the given sizes."""
-    own = {c.var.text for c in nest.clauses}
-    values = numbers(asked.kernel, asked.parameters)
-    for loops in nests(replace(asked.kernel, directives=()).body):
-        if own <= {loop.var for loop in loops}:
-            return extents(loops, values)
-    return {}

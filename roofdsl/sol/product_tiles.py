@@ -57,14 +57,12 @@ class ProductTiles(Record):
 
 def products_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Products | None:
     """The kernel as products at its sizes; None if it has no such form."""
-    from roofdsl.bounds.held_reads import without_tile_loops
-    from roofdsl.loops.transform import apply
+    from roofdsl.bounds.held_reads import without_own_tiles
 
     values = numbers(kernel, dict(parameters))
     nest = _nest(kernel, parameters)
-    plain = apply(kernel)
-    simple, _ = without_tile_loops(plain)  # with its own tiles, one product would look like many small ones
-    grouped = grouped_products(kernel if simple is plain else simple, values)
+    # with its own tiles, one product would look like many small ones
+    grouped = grouped_products(without_own_tiles(kernel), values)
     if grouped is None and nest is not None:
         grouped = _of_nest(kernel, nest, parameters)  # a product of other operations, such as shortest paths
     return None if grouped is None else Products(grouped, nest)

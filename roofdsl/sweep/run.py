@@ -249,10 +249,10 @@ def _table(
 
 def _computed(levels: Iterable[str], there: Container[str]) -> list[str]:
     """The computed columns in order. The launches of programs and one of the two rates are only in some tables."""
-    launches = ["launches"] if "launches" in there else []
-    rates = [n for n in ("flops_per_s", "bytes_per_s") if n in there]
-    times = ["compute_s", "time_s", "time_no_overlap_s"]
-    return [*launches, "work_flops", *(f"{n}_bytes" for n in levels), *times, *rates, "intensity", "bound"]
+    in_some = {"launches", "flops_per_s", "bytes_per_s"}
+    names = [n for n in COMPUTED if n != "how" and (n not in in_some or n in there)]
+    after_work = names.index("work_flops") + 1
+    return [*names[:after_work], *(f"{n}_bytes" for n in levels), *names[after_work:]]
 
 
 def _add_counted(block: Block, place: Place, outcomes: Mapping[int, Outcome]) -> None:

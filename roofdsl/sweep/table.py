@@ -14,7 +14,7 @@ COMPUTED = (
     "launches", "work_flops", "compute_s", "time_s", "time_no_overlap_s", "flops_per_s", "bytes_per_s", "intensity",
     "bound", "how",
 )  # fmt: skip
-"""Columns that are computed; the bytes of levels (`HBM_bytes`) follow the first of them."""
+"""The columns that are computed, in order; the bytes of levels (`HBM_bytes`) follow `work_flops`."""
 
 WORDS = ("machine", "bound", "how")
 """Columns of words; all others are numbers."""

@@ -23,7 +23,7 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_size, show_time
 from roofdsl.page.content import Asked, content_of
 from roofdsl.page.count_forms import of_derivation
-from roofdsl.page.forms_in_javascript import function, names_of, truth
+from roofdsl.page.forms_in_javascript import function, truth
 from roofdsl.page.retype import retyped
 from roofdsl.page.sums import MOST_SUMMED, sum_function
 from roofdsl.predict.kernel import Options, predict
@@ -46,7 +46,7 @@ def test_expressions_are_exact_at_random_points() -> None:
     points = []
     for k in range(POINTS):
         form = k % len(forms)
-        sizes = {n: draw.randrange(1, 10 ** draw.randrange(1, 10)) for n in names_of(forms[form])}
+        sizes = {n: draw.randrange(1, 10 ** draw.randrange(1, 10)) for n in forms[form].names()}
         points.append((form, sizes))
     found = evaluate(functions, FORMS, FORMS=points)
     for (form, sizes), (top, bottom) in zip(points, found, strict=True):

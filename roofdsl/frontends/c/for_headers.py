@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pycparser import c_ast
@@ -243,17 +244,24 @@ class Headers:
 
     def _of_counter(self, node: Any, name: str) -> tuple[Poly, Poly]:
         """The value of an expression in terms of the counter of this iteration, and the symbol that stands for it."""
-        symbol, env = self.context.symbol(), self.context.env
         variable = self.context.scopes.find(name)
         assert variable is not None
+        with self._as_symbol(variable) as symbol:
+            return self.values.integer(node, "a step"), symbol
+
+    @contextmanager
+    def _as_symbol(self, variable: Variable) -> Iterator[Poly]:
+        """A symbol, which stands for the counter's value in this iteration inside the context."""
+        symbol, env = self.context.symbol(), self.context.env
         before = env.get(variable)
         env[variable] = symbol
-        value = self.values.integer(node, "a step")
-        if before is None:
-            del env[variable]
-        else:
-            env[variable] = before
-        return value, symbol
+        try:
+            yield symbol
+        finally:
+            if before is None:
+                del env[variable]
+            else:
+                env[variable] = before
 
     def _stops(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:
         """The values below which the counter stays (above which, if it counts down)."""
@@ -268,9 +276,7 @@ class Headers:
             op, tested, bound = _TURNED[op], node.right, node.left
         if not self._is_counter(tested, name) or name in {p.name for p in walk(bound) if isinstance(p, c_ast.ID)}:
             return self._solved(node, name, down, variable)
-        if (op in (">", ">=")) != down:
-            message = f"the loop counts {'down' if down else 'up'}, but its condition compares with `{op}`"
-            raise Refused("c-loop", message, node, "turn the comparison or the step around")
+        _same_direction(op, down, node)
         found = self.bounds(bound, "max" if down else "min")
         unsigned = is_unsigned(common(variable.type.base, self.values.value(self._first(bound)).type))
         self.wraps = self.wraps or unsigned
@@ -287,29 +293,23 @@ class Headers:
 
     def _solved(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:
         """`_stops` of a condition such as `i + 1 < n`."""
-        symbol, before = self.context.symbol(), self.context.env.get(variable)
-        self.context.env[variable] = symbol
-        least = Range(next(iter(symbol.names)), () if down else self.starts, ())
-        try:
-            with self.context.within(self.context.facts.inside(least)):
-                left, right = (self.values.integer(side, "the condition of a loop") for side in (node.left, node.right))
-        except Refused as refused:
-            if refused.code in ("c-integer", "c-name"):
-                raise
-            raise Refused("c-loop", "how often this loop runs depends on data", node, _DATA) from None
-        if before is None:
-            del self.context.env[variable]
-        else:
-            self.context.env[variable] = before
+        with self._as_symbol(variable) as symbol:
+            least = Range(next(iter(symbol.names)), () if down else self.starts, ())
+            try:
+                with self.context.within(self.context.facts.inside(least)):
+                    sides = (node.left, node.right)
+                    left, right = (self.values.integer(side, "the condition of a loop") for side in sides)
+            except Refused as refused:
+                if refused.code in ("c-integer", "c-name"):
+                    raise
+                raise Refused("c-loop", "how often this loop runs depends on data", node, _DATA) from None
         parts = (left - right).split(next(iter(symbol.names)))
         sign = None if parts is None else parts[0].value
         if parts is None or sign is None or abs(sign) != 1:
             raise Refused("c-loop", f"the condition does not compare `{name}` with a bound", node, _WHILE)
         self.wraps = self.wraps or is_unsigned(variable.type.base)
         op = node.op if sign == 1 else _TURNED[node.op]
-        if (op in (">", ">=")) != down:
-            message = f"the loop counts {'down' if down else 'up'}, but its condition compares with `{op}`"
-            raise Refused("c-loop", message, node, "turn the comparison or the step around")
+        _same_direction(op, down, node)
         stop = parts[1] * -sign
         return (stop + {"<=": 1, ">=": -1}.get(op, 0),)
 
@@ -351,6 +351,12 @@ def _choice(function: Any, call: Any) -> Any:
         return None
     left, right, yes, no = (values[p.name] for p in parts)
     return c_ast.TernaryOp(c_ast.BinaryOp(chosen.cond.op, left, right, call.coord), yes, no, call.coord)
+
+
+def _same_direction(op: str, down: bool, node: Any) -> None:
+    if (op in (">", ">=")) != down:
+        message = f"the loop counts {'down' if down else 'up'}, but its condition compares with `{op}`"
+        raise Refused("c-loop", message, node, "turn the comparison or the step around")
 
 
 def _changes(part: Any) -> bool:
