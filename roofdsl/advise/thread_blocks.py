@@ -12,11 +12,13 @@ from roofdsl.lang import tree
 from roofdsl.loops.model import Array
 from roofdsl.predict.fast_memories import MOST_REGISTERS, REGISTER_BYTES
 
-BLOCKS = ((4, 4), (8, 4), (4, 8), (8, 8), (2, 2))
-"""Blocks that are tried if two loops run over the results, in this order."""
+BLOCKS = ((4, 4), (8, 8), (8, 4), (4, 8), (2, 2))
+"""Blocks that are tried if two loops run over the results, in this order: first one whose text is short, then those
+that load least for each result.
+"""
 
 ROWS = ((4,), (8,), (2,))
-"""Blocks that are tried if one loop does."""
+"""Blocks that are tried if one loop does, in the same order."""
 
 
 def thread_blocks(nest: Nest, sizes: Mapping[str, int], arrays: Mapping[str, Array]) -> Iterator[Blocking]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -60,11 +60,7 @@ class TouchedSets:
 
     def sets(self, nodes: Sequence[Node], env: Env) -> Sets:
         """The elements that `nodes` touch."""
-        found: Sets = {}
-        for node in nodes:
-            if not isinstance(node, Count):
-                found = self._joined(found, self._of_node(node, env))
-        return found
+        return self._joined(self._of_node(node, env) for node in nodes if not isinstance(node, Count))
 
     def _of_node(self, node: Node, env: Env) -> Sets:
         """The elements that one node touches, found once for the values of the variables that it depends on."""
@@ -142,43 +138,52 @@ class TouchedSets:
         """The elements that all turns touch, or as many of them as exceed the cache, since more do so as well."""
         found: Sets = {}
         for done, value in enumerate(self.intervals.values(loop, env), 1):
-            found = self._joined(found, self.sets(loop.body, {**env, loop.var: (value, value, 1)}))
+            found = self._joined((found, self.sets(loop.body, {**env, loop.var: (value, value, 1)})))
             if done & (done - 1) == 0 and self.exceeds(found):  # not each time, which takes time
                 break
         return found
 
     def _of_statement(self, statement: Assign | Let, env: Env) -> Sets:
-        found: Sets = {}
-        for access in self.intervals.accesses(statement):
-            name = access.element.array.name
-            boxes = self._boxes(access, env)
-            own = Touched(boxes, boxes, (), boxes) if access.is_write else Touched(boxes, (), boxes, ())
-            found = self._joined(found, {name: own})
-        return found
+        return self._joined(self._of_access(access, env) for access in self.intervals.accesses(statement))
 
-    def _joined(self, before: Sets, after: Sets) -> Sets:
-        """The sets of two parts in sequence."""
-        found = dict(before)
-        for name, touched in after.items():
-            if name not in found:
-                found[name] = touched
-                continue
-            old = found[name]
-            found[name] = Touched(
-                tuple(dict.fromkeys(old.every + touched.every)),
-                tuple(dict.fromkeys(old.written + touched.written)),
-                tuple(dict.fromkeys(old.read_first + _not_in(old.written, touched.read_first))),
-                tuple(dict.fromkeys(old.written_first + self._still_written_first(name, old, touched))),
-            )
-        return found
+    def _of_access(self, access: Access, env: Env) -> Sets:
+        boxes = self._boxes(access, env)
+        own = Touched(boxes, boxes, (), boxes) if access.is_write else Touched(boxes, (), boxes, ())
+        return {access.element.array.name: own}
 
-    def _still_written_first(self, name: str, before: Touched, after: Touched) -> tuple[Box, ...]:
-        """What `after` writes first, without the boxes of which `before` may have read a sector first."""
-        read = before.read_first
+    def _joined(self, parts: Iterable[Sets]) -> Sets:
+        """The sets of parts in sequence."""
+        of_parts: dict[str, list[Touched]] = {}
+        for sets in parts:
+            for name, touched in sets.items():
+                of_parts.setdefault(name, []).append(touched)
+        return {name: own[0] if len(own) == 1 else self._union(name, own) for name, own in of_parts.items()}
+
+    def _union(self, name: str, parts: Iterable[Touched]) -> Touched:
+        """What parts in sequence touch of an array. Boxes are keys, so that each stands once and they keep their order:
+        hundreds of statements are joined, again and again.
+        """
+        every, written, read_first, written_first = {}, {}, {}, {}  # type: tuple[dict[Box, None], ...]
+        for part in parts:
+            begin = self._still_written_first(name, read_first, part)
+            read_first |= dict.fromkeys(_not_in(written, part.read_first))
+            written_first |= dict.fromkeys(begin)
+            every |= dict.fromkeys(part.every)
+            written |= dict.fromkeys(part.written)
+        return Touched(*map(tuple, (every, written, read_first, written_first)))
+
+    def _still_written_first(self, name: str, read: Iterable[Box], after: Touched) -> tuple[Box, ...]:
+        """What `after` writes first, without the boxes of which a sector may have been read first before it.
+
+        read: what was.
+        """
+        if not after.written_first:
+            return ()
+        before = tuple(read)
         return tuple(
             box
             for box in after.written_first
-            if not any(_overlap(box, other) for other in read) and not self._common(name, (box,), read)
+            if not any(_overlap(box, other) for other in before) and not self._common(name, (box,), before)
         )
 
     def _never_read_first(self, name: str, touched: Touched) -> tuple[Box, ...]:
@@ -187,7 +192,7 @@ class TouchedSets:
         parts = [part for box in touched.written_first for part in _outside(touched.read_first, box)]
         short = [_without(part, touched.read_first, unit) for part in parts]
         left = touched._replace(written_first=tuple(part for part in short if part is not None))
-        return self._still_written_first(name, touched, left)
+        return self._still_written_first(name, touched.read_first, left)
 
     def _boxes(self, access: Access, env: Env) -> tuple[Box, ...]:
         """The boxes that an access stands for, found once for the values of the variables that move it."""
@@ -253,7 +258,7 @@ class TouchedSets:
         return one + other - both
 
 
-def _not_in(boxes: Sequence[Box], others: Sequence[Box]) -> tuple[Box, ...]:
+def _not_in(boxes: Iterable[Box], others: Sequence[Box]) -> tuple[Box, ...]:
     """Those of `others` that none of `boxes` contains."""
     return tuple(other for other in others if not any(_contains(box, other) for box in boxes))
 

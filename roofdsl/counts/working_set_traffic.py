@@ -12,7 +12,7 @@ capacity at which a set just fits or just does not.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
@@ -84,6 +84,7 @@ class _Traffic(TouchedSets):
         super().__init__(kernel, cache_bytes, line_bytes, sector_bytes)
         self.smallest = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1)
         self.contiguous = _contiguous(kernel.body)
+        self._fitted: dict[int, int] = {}  # of a loop, how many of its iterations fit, where this was last asked
 
     def of(self, nodes: Sequence[Node], env: Env, cold: int = 0) -> Counted:
         """The traffic of `nodes` in sequence, with the values `env` for the variables of the surrounding loops."""
@@ -155,9 +156,10 @@ class _Traffic(TouchedSets):
             values = before[len(before) - n :]
             return self.sets(loop.body, {**env, loop.var: (values[0], values[-1], before.step)})
 
-        # More iterations never touch less, so the largest number that fits is found by bisection.
         try:
-            fits = bisect_right(range(1, len(before) + 1), False, key=lambda n: self.exceeds(latest(n)))
+            fits = _most(len(before), lambda n: not self.exceeds(latest(n)), self._fitted.get(id(loop), 0))
+            if fits < len(before):
+                self._fitted[id(loop)] = fits
             return latest(fits) if fits else None
         except NoAnswer:
             return None
@@ -168,6 +170,23 @@ class _Traffic(TouchedSets):
             return 1
         unit = max(self.sector_bytes, 1)
         return unit // gcd(unit, self.intervals.bounds(loop).step * self.smallest)
+
+
+def _most(count: int, fits: Callable[[int], bool], guess: int) -> int:
+    """The largest number up to `count` that fits, given that all smaller ones do, too; 0 if none does.
+
+    A number next to the guess is found at once, any other by bisection.
+    """
+    low, high = 0, count  # low fits, and what is greater than high does not
+    guess = min(guess, count)
+    if guess:
+        if fits(guess):
+            low = guess
+            if guess < count and not fits(guess + 1):
+                high = guess
+        else:
+            high = guess - 1
+    return low + bisect_right(range(low + 1, high + 1), False, key=lambda n: not fits(n))
 
 
 def _representatives(count: int, period: int, head: int) -> dict[int, int]:

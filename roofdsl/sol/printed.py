@@ -49,7 +49,7 @@ from roofdsl.sol.schedule import Schedule
 from roofdsl.store.cut_short import Ended, Limit, recall_within
 from roofdsl.store.memo import FOR_MACHINES
 
-SHARE, SHARE_OF_CALL = 3, 20
+SHARE, SHARE_OF_CALL = 2, 20
 """Predicting a text exactly gets at most this fraction (1/SHARE) of the command's remaining time, and less in a call of
 a server, which others wait for.
 """
@@ -129,12 +129,16 @@ def _of_sweeps(asked: _Asked) -> Printed:
 
 
 def _of_products(asked: _Asked, found: SpeedOfLight) -> Printed:
-    texts = []
+    texts: list[Printed] = []
     for text in _texts(asked, found):
         texts.append(text)
-        if asked.is_close(text):
-            break
+        if asked.is_close(text) or (asked.machine.multiprocessor is not None and _is_faster(text, texts[0])):
+            break  # on multiprocessors, the blocks that follow load more for each result
     return min(texts, key=lambda t: (t.time_s is None, t.time_s))
+
+
+def _is_faster(text: Printed, other: Printed) -> bool:
+    return text.time_s is not None and other.time_s is not None and text.time_s < other.time_s
 
 
 def _texts(asked: _Asked, found: SpeedOfLight) -> Iterator[Printed]:
@@ -246,7 +250,8 @@ def _of_cores(asked: _Asked, given: CheckedKernel, found: SpeedOfLight) -> list[
 def _of_threads(asked: _Asked, given: CheckedKernel) -> Iterator[tuple[str, str]]:
     """Blocks of results for each thread, in words and as text, for products in three loops.
 
-    Larger blocks make texts of hundreds of lines. They follow smaller ones, and a caller stops where one is close.
+    Large blocks make texts of hundreds of lines. A block with a short text comes first, and a caller stops there if it
+    is close. The others follow, those first that load least for each result.
     """
     arrays = {a.name: a for a in asked.kernel.arrays}
     for nest in nests_to_block(given.tree):
