@@ -6,7 +6,7 @@ since comparing them takes longer than what is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from math import gcd
 from typing import NamedTuple
 
@@ -14,14 +14,39 @@ from roofdsl.counts.distinct_units import Interval
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import IntExpr, Sym
+from roofdsl.loops.integers import IntExpr, Sym, sub
 from roofdsl.loops.model import Assign, Element, For, Let, Node
 
-MOST_BOXES = 256
-"""At most this many boxes for an access whose elements have gaps between them."""
+MOST_BOXES, MOST_CHUNKS = 256, 4096
+"""At most this many boxes for an access whose elements have gaps between them; more where they lie in the chunks that
+threads take in one turn.
+"""
 
-Values = tuple[int, int, int]
-"""First value, last value, step."""
+
+class Values(NamedTuple):
+    """The values of a loop variable, from the first to the last in steps; at each step, `run` values in a row, of which
+    the last ones may be missing.
+    """
+
+    first: int
+    last: int
+    step: int = 1
+    run: int = 1
+
+    @property
+    def is_one(self) -> bool:
+        return self.first == self.last
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last run is shorter than the others."""
+        return (self.last - self.first) % self.step + 1 < self.run
+
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """(step, how often it is taken) of the values in a run, and of the runs."""
+        yield 1, self.run - 1
+        yield self.step, (self.last - self.first) // self.step
+
 
 Env = Mapping[str, Values]
 """The values of the loop variables."""
@@ -56,9 +81,9 @@ class Form(NamedTuple):
         low = high = self.constant
         for term, symbols, name, factor in self.terms:
             if name is not None and name in env:
-                first, last, _ = env[name]
-            elif all(s in env and env[s][0] == env[s][1] for s in symbols):
-                first = last = term.evaluate({s: env[s][0] for s in symbols})
+                first, last = env[name].first, env[name].last
+            elif all(s in env and env[s].is_one for s in symbols):
+                first = last = term.evaluate({s: env[s].first for s in symbols})
             else:
                 raise NoAnswer(f"{self.expression} is not affine in the loops")
             if factor < 0:
@@ -75,19 +100,25 @@ class Form(NamedTuple):
             return [(low, low)]
         steps = []
         for name, factor in self.steps:
-            first, last, step = env[name]
-            if first != last:
-                steps.append((abs(factor) * step, (last - first) // step))
+            steps += [(abs(factor) * step, times) for step, times in env[name].parts() if times]
+        cut = [factor for name, factor in self.steps if env[name].is_cut]
+        if cut and (min(cut) < 0 or sum(env[name].run > 1 for name, _ in self.steps) > 1):
+            raise NoAnswer(f"the last chunk of {self.expression} is shorter than the others")
         found = [(low, low)]
         for step, times in sorted(steps):
             width = found[0][1] - found[0][0]
             if len(found) == 1 and step <= width + gap:
                 found = [(low, low + width + step * times)]
-            elif len(found) * (times + 1) <= MOST_BOXES:
+            elif len(found) * (times + 1) <= most_boxes(env, self.symbols):
                 found = [(a + k * step, b + k * step) for k in range(times + 1) for a, b in found]
             else:
                 raise NoAnswer(f"{self.expression} leaves gaps from {low} to {high}")
-        return found
+        return [(a, min(b, high)) for a, b in found] if cut else found
+
+
+def most_boxes(env: Env, names: Iterable[str]) -> int:
+    """The most boxes of an access that is moved by these variables."""
+    return MOST_CHUNKS if any(env[name].run > 1 for name in names) else MOST_BOXES
 
 
 class Bounds(NamedTuple):
@@ -103,6 +134,20 @@ class Bounds(NamedTuple):
         """The least first value, and the greatest value before which the loop ends, over all values of outer loops."""
         start = max(form.interval(env)[0] for form in self.starts)
         return start, min(form.interval(env)[1] for form in self.stops)
+
+    def in_chunks(self, over: str) -> bool:
+        """Whether a loop over `over` moves this one from chunk to chunk. A fixed end may cut the last one short."""
+        by = [dict(form.steps).get(over) for form in self.starts]
+        ends = [dict(form.steps).get(over) for form in self.stops if over in form.symbols]
+        return self.step == 1 and bool(ends) and {*by, *ends} == {1}
+
+    def lengths(self) -> Iterator[int]:
+        """How far the loop goes on from its start, as far as the bounds say so by numbers."""
+        for start in self.loop.starts:
+            for stop in self.loop.stops:
+                form = affine(sub(stop, start))
+                if not form.terms:
+                    yield form.constant
 
 
 class LoopIntervals:
@@ -151,16 +196,42 @@ class LoopIntervals:
         None if there are none. Raises NoAnswer if variables that move the bounds also occur in subscripts.
         """
         bounds = self.bounds(loop)
-        moving = [name for name in bounds.needed if env[name][0] != env[name][1]]
+        moving = [name for name in bounds.needed if not env[name].is_one]
         if any(name in self.subscripted for name in moving):
             raise NoAnswer(f"the bounds of the loop over {loop.var} depend on other loops")
+        if any(env[name].run > 1 for name in moving):
+            raise NoAnswer(f"the loop over {loop.var} runs over chunks of chunks")
         step = bounds.step
         start, stop = bounds.ends(env)
         if stop <= start:
             return None
+        chunks = self._chunks(bounds, env, moving) if moving else None
+        if chunks is not None:
+            return chunks
         if step != 1 and moving:
-            step = gcd(step, *(env[name][2] for name in bounds.needed))
-        return start, start + (stop - 1 - start) // step * step, step
+            step = gcd(step, *(env[name].step for name in bounds.needed))
+        return Values(start, start + (stop - 1 - start) // step * step, step)
+
+    def _chunks(self, bounds: Bounds, env: Env, moving: list[str]) -> Values | None:
+        """The values of a loop over chunks that an outer loop moves, with gaps between them; None if there are no gaps,
+        or if the bounds do not say so.
+
+        `for i in range(ii + turn, min(n, ii + 64, ii + turn + 8))` has gaps of 56 in one turn, of 48 in two.
+        """
+        over = max(moving, key=lambda name: env[name].step)
+        first, last, step, _ = env[over]
+        own = min(bounds.lengths(), default=0)
+        if not bounds.in_chunks(over) or any(env[name].step > own for name in moving if name != over):
+            return None
+        at_zero = {**env, over: Values(0, 0)}
+        start = max(form.interval(at_zero)[0] for form in bounds.starts)
+        length = min(form.interval(at_zero)[1] for form in bounds.stops if over in form.symbols) - start
+        if length >= step:
+            return None
+        ends = [form.interval(env)[1] for form in bounds.stops if over not in form.symbols]
+        begun = [first + (end - 1 - start - first) // step * step for end in ends]
+        stop = min([last, *begun]) + start + length
+        return Values(first + start, min([stop, *ends]) - 1, step, length)
 
     def free(self, node: Node) -> tuple[str, ...]:
         """The variables of surrounding loops that decide what a node touches."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Amount, Box, distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.loop_intervals import MOST_BOXES, Env, LoopIntervals, Values
+from roofdsl.counts.loop_intervals import Env, LoopIntervals, Values, most_boxes
 from roofdsl.counts.neighboring_references import filled_gaps, recurrences
-from roofdsl.counts.thread_turns import leaves_gaps
+from roofdsl.counts.thread_turns import Gaps, gaps_of
 from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 
@@ -51,7 +51,7 @@ class TouchedSets:
         self._touched: dict[Hashable, Sets] = {}
         self._boxes_of: dict[Hashable, tuple[Box, ...]] = {}
         self._counted: dict[Hashable, Amount] = {}
-        self._in_turns: dict[int, bool] = {}
+        self._gaps: dict[int, Gaps] = {}
         self._recurrences: dict[int, tuple[str, ...]] = {}
 
     def exceeds(self, sets: Sets) -> bool:
@@ -69,19 +69,19 @@ class TouchedSets:
         key = self.intervals.key(node, env)
         if key not in self._touched:
             if isinstance(node, For):
-                found = self._of_turns(node, env) if self._has_turns(node) else self._of_loop(node, env)
+                found = self._of_turns(node, env) if self._leaves_gaps(node, env) else self._of_loop(node, env)
             else:
                 found = self._of_statement(node, env)
             self._touched[key] = found
         return self._touched[key]
 
-    def _has_turns(self, loop: For) -> bool:
-        """Whether turns of the loop leave gaps, which its text decides: asked anew for every set, it takes half of all
-        time.
+    def _leaves_gaps(self, loop: For, env: Env) -> bool:
+        """Whether turns leave gaps between what iterations touch. The text of a loop decides when they do: asked anew
+        for every set, it takes half of all time.
         """
-        if id(loop) not in self._in_turns:
-            self._in_turns[id(loop)] = leaves_gaps(self.intervals, loop)
-        return self._in_turns[id(loop)]
+        if id(loop) not in self._gaps:
+            self._gaps[id(loop)] = gaps_of(self.intervals, loop)
+        return self._gaps[id(loop)].are_left(env)
 
     def _of_loop(self, loop: For, env: Env) -> Sets:
         values = self.intervals.hull(loop, env)
@@ -89,7 +89,7 @@ class TouchedSets:
             return {}
         found = self.sets(loop.body, {**env, loop.var: values})
         for name in self._recurrent(loop):
-            if name in found and values[0] != values[1]:
+            if name in found and not values.is_one:
                 found[name] = self._in_order(name, found[name], loop, env, values)
         return found
 
@@ -106,15 +106,18 @@ class TouchedSets:
         A loop as a whole would seem to read first: its statements do so, in each iteration. One iteration early in the
         loop and the last one stand for all: what is read at a constant distance is the same in each.
         """
-        start, last, step = values
-        count = (last - start) // step
+        if values.run > 1:
+            raise NoAnswer(f"what a loop over chunks of {loop.var} reads of {name} depends on the order")
+        start, step = values.first, values.step
+        count = (values.last - start) // step
 
         def at(first: int, end: int, outside: Env = env) -> Touched:
-            around = {**outside, loop.var: (start + first * step, start + end * step, step if end > first else 1)}
+            own = Values(start + first * step, start + end * step, step if end > first else 1)
+            around = {**outside, loop.var: own}
             return self.sets(loop.body, around).get(name, NOTHING)
 
         early = min(count, max(EARLY, count // EARLY))
-        alone = {var: (value, value, 1) for var, (value, _, _) in env.items()}
+        alone = {var: Values(own.first, own.first) for var, own in env.items()}
         # An iteration that reads what a later one writes; the first one does so at any constant distance.
         ahead = _meet(at(0, 0, alone).read_first, at(1, count, alone).written)
         for k in (early, count):
@@ -138,7 +141,7 @@ class TouchedSets:
         """The elements that all turns touch, or as many of them as exceed the cache, since more do so as well."""
         found: Sets = {}
         for done, value in enumerate(self.intervals.values(loop, env), 1):
-            found = self._joined((found, self.sets(loop.body, {**env, loop.var: (value, value, 1)})))
+            found = self._joined((found, self.sets(loop.body, {**env, loop.var: Values(value, value)})))
             if done & (done - 1) == 0 and self.exceeds(found):  # not each time, which takes time
                 break
         return found
@@ -163,7 +166,8 @@ class TouchedSets:
         """What parts in sequence touch of an array. Boxes are keys, so that each stands once and they keep their order:
         hundreds of statements are joined, again and again.
         """
-        every, written, read_first, written_first = {}, {}, {}, {}  # type: tuple[dict[Box, None], ...]
+        every: dict[Box, None] = {}
+        written, read_first, written_first = every.copy(), every.copy(), every.copy()
         for part in parts:
             begin = self._still_written_first(name, read_first, part)
             read_first |= dict.fromkeys(_not_in(written, part.read_first))
@@ -177,13 +181,13 @@ class TouchedSets:
 
         read: what was.
         """
-        if not after.written_first:
-            return ()
-        before = tuple(read)
+        before = dict.fromkeys(read)
         return tuple(
             box
             for box in after.written_first
-            if not any(_overlap(box, other) for other in before) and not self._common(name, (box,), before)
+            if box not in before  # the quick answer for `x[i] += ...`
+            and not any(_overlap(box, other) for other in before)
+            and not self._common(name, (box,), tuple(before))
         )
 
     def _never_read_first(self, name: str, touched: Touched) -> tuple[Box, ...]:
@@ -214,12 +218,12 @@ class TouchedSets:
         intervals = []
         for subscript, gap in zip(subscripts, gaps, strict=True):
             form = self.intervals.form(subscript)
-            names = {s for s in form.symbols if env[s][0] != env[s][1]}
+            names = {s for s in form.symbols if not env[s].is_one}
             if names & used:
                 raise NoAnswer(f"two subscripts of {array.name} depend on one loop")
             used |= names
             intervals.append(form.intervals(env, gap))
-        if prod(map(len, intervals)) > MOST_BOXES:
+        if prod(map(len, intervals)) > most_boxes(env, used):
             raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
         return tuple(product(*intervals))
 
@@ -260,7 +264,8 @@ class TouchedSets:
 
 def _not_in(boxes: Iterable[Box], others: Sequence[Box]) -> tuple[Box, ...]:
     """Those of `others` that none of `boxes` contains."""
-    return tuple(other for other in others if not any(_contains(box, other) for box in boxes))
+    known = set(boxes)
+    return tuple(other for other in others if other not in known and not any(_contains(box, other) for box in known))
 
 
 def _contains(box: Box, other: Box) -> bool:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.lines_of_sets import ArrayLines
-from roofdsl.counts.loop_intervals import Env
+from roofdsl.counts.loop_intervals import Env, Values
 from roofdsl.counts.thread_turns import has_empty
 from roofdsl.counts.touched_sets import Sets, TouchedSets, Units, elements_of
 from roofdsl.loops.model import Count, For, Kernel, Node
@@ -121,7 +121,7 @@ class _Traffic(TouchedSets):
         def part(k: int) -> Counted:
             if k not in parts:
                 at = values[k]
-                parts[k] = self.of(loop.body, {**env, loop.var: (at, at, 1)}, max(0, cold - 1))
+                parts[k] = self.of(loop.body, {**env, loop.var: Values(at, at)}, max(0, cold - 1))
             return parts[k]
 
         # Iteration k stands for n iterations of the same alignment. They are counted as if they found nothing, and what
@@ -142,7 +142,7 @@ class _Traffic(TouchedSets):
         """
 
         def is_less(k: int) -> bool:
-            return has_empty(self.intervals, loop.body, {**env, loop.var: (values[k], values[k], 1)}, {loop.var})
+            return has_empty(self.intervals, loop.body, {**env, loop.var: Values(values[k], values[k])}, {loop.var})
 
         try:
             return bisect_right(range(len(values)), False, key=is_less)
@@ -154,7 +154,7 @@ class _Traffic(TouchedSets):
 
         def latest(n: int) -> Sets:
             values = before[len(before) - n :]
-            return self.sets(loop.body, {**env, loop.var: (values[0], values[-1], before.step)})
+            return self.sets(loop.body, {**env, loop.var: Values(values[0], values[-1], before.step)})
 
         try:
             fits = _most(len(before), lambda n: not self.exceeds(latest(n)), self._fitted.get(id(loop), 0))

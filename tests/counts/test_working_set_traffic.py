@@ -12,7 +12,7 @@ import pytest
 from roofdsl.counts.distinct_units import distinct_units
 from roofdsl.counts.loop_intervals import LoopIntervals
 from roofdsl.counts.sector_traffic import Transfers, transfers_at
-from roofdsl.counts.thread_turns import leaves_gaps
+from roofdsl.counts.thread_turns import Gaps, gaps_of
 from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_simulation
 from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
@@ -32,6 +32,11 @@ MATMUL = of(
     "kernel k(n):\n    in A, B: f64[n, n]\n    out C: f64[n, n]\n    parallel for i in range(n), j in range(n):\n"
     "        C[i, j] = 0\n        for k in range(n):\n            C[i, j] += A[i, k] * B[k, j]\n"
 )
+BLOCKED = of(
+    "kernel k(n):\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n    tile i, j by 64, 64\n"
+    "    parallel for i in range(n), j in range(n):\n        for k in range(n):\n"
+    "            C[i, j] += A[i, k] * B[k, j]\n"
+)  # a tile has more points than a block has threads, so threads take turns
 FIVE_POINT = of(
     "kernel k(n):\n    assume n >= 4\n    in a: f64[n, n]\n    out b: f64[n, n]\n    tile j, i by 2, 16\n"
     "    parallel for j in range(1, n - 1), i in range(1, n - 1):\n"
@@ -96,11 +101,11 @@ SCAN = of(
 )
 KERNELS = {"sweep": SWEEP, "rows": ROWS, "scan": SCAN, "restriction": RESTRICTION,
            "every_third": EVERY_THIRD, "planes": PLANES, "pairs": PAIRS, "in_place": IN_PLACE, "strided": STRIDED,
-           "matmul": MATMUL, "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE,
-           "columns": COLUMNS}  # fmt: skip
+           "matmul": MATMUL, "blocked": BLOCKED, "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV,
+           "transpose": TRANSPOSE, "columns": COLUMNS}  # fmt: skip
 SIZES = {"sweep": 192, "rows": 128, "scan": 192, "restriction": 40, "every_third": 32, "planes": 48,
-         "pairs": 40, "in_place": 40, "strided": 64, "matmul": 32, "five_point": 68, "star": 20, "gemv": 96,
-         "transpose": 48, "columns": 96}  # fmt: skip
+         "pairs": 40, "in_place": 40, "strided": 64, "matmul": 32, "blocked": 128, "five_point": 68, "star": 20,
+         "gemv": 96, "transpose": 48, "columns": 96}  # fmt: skip
 
 
 def launch(name: str, n: int | None = None) -> Launch:
@@ -203,6 +208,14 @@ def test_waves_through_a_shared_cache(name: str, blocks: int, cache: int) -> Non
         assert low <= one <= high
 
 
+@pytest.mark.parametrize("n", [120, 128])
+def test_one_turn_of_tiles_larger_than_blocks_has_gaps(n: int) -> None:
+    """In one turn, the blocks hold every eighth group of rows of C and every other one of columns, not all of C."""
+    wave, cache = in_waves(launch("blocked", n), 4), 1 << 15
+    walked = transfers_at(wave, {"n": n}, Transfers(cache, 64, 32), "load_store")
+    assert by_working_sets(wave, n, cache, "load_store") == (walked.loads_bytes, walked.stores_bytes)
+
+
 def test_what_only_late_iterations_read_after_it_is_written_is_loaded() -> None:
     """The first half of the iterations reads rows that the second half writes."""
     kernel = of(
@@ -266,11 +279,11 @@ def test_each_loop_is_asked_for_gaps_once_however_many_sets_it_has(monkeypatch: 
     """What a loop touches is found thousands of times; whether its turns leave gaps, its text says."""
     asked: list[int] = []
 
-    def counted(intervals: LoopIntervals, loop: For) -> bool:
+    def counted(intervals: LoopIntervals, loop: For) -> Gaps:
         asked.append(id(loop))
-        return leaves_gaps(intervals, loop)
+        return gaps_of(intervals, loop)
 
-    monkeypatch.setattr("roofdsl.counts.touched_sets.leaves_gaps", counted)
+    monkeypatch.setattr("roofdsl.counts.touched_sets.gaps_of", counted)
     launch = launch_of(MATMUL, {"n": 60}, 64)
     assert launch is not None
     lines_by_working_sets(Sized(in_waves(launch, 3), {"n": 60}), 4096, 128, 32)
