@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.affine import affine
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.integers import Const, sub
-from roofdsl.loops.model import For, Kernel
-from roofdsl.loops.sized import sized
+from roofdsl.loops.integers import Compare, Const, Sym, mul, sub
+from roofdsl.loops.model import For, If, Kernel
+from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import deciding
 from roofdsl.machine.quantities import show_number
 from roofdsl.predict.loops_as_launched import independent_loops
@@ -27,13 +28,16 @@ UNEVEN = "cores share the work unevenly"
 class Shared(Record):
     """A loop that cores share.
 
-    part: its share of all work. iterations: their number; None if that varies between executions of the loop; it is
-    then assumed to be large. first: the accesses in the first iterations, for a number of these; None if all are alike.
+    part: its share of all work. iterations: their number; None if that varies between executions of the loop, or is not
+    known. first: the accesses in the first iterations, for a number of these; None if all are alike. of_first_core: if
+    the number of iterations varies, and those of one execution are alike, the share of `part` that the first of so many
+    cores does; None if it is assumed to be even.
     """
 
     part: Fraction
     iterations: int | None
     first: Callable[[int], int] | None = None
+    of_first_core: Callable[[int], Fraction] | None = None
 
     def busiest(self, cores: int) -> Fraction:
         """The share of all work that the core with the most of this loop does.
@@ -50,6 +54,8 @@ class Shared(Record):
 
     def if_alike(self, cores: int) -> Fraction:
         """The same share if all iterations were alike."""
+        if self.of_first_core is not None:
+            return self.part * self.of_first_core(cores)
         if self.iterations is None:
             return self.part / cores
         return self.part * Fraction(-(-self.iterations // cores), self.iterations)
@@ -85,6 +91,8 @@ class Division(Record):
 
     def remedy(self, cores: int) -> str:
         """What would divide the work evenly."""
+        if not self.loops:
+            return "loops whose iterations are independent"
         if self.is_unlike(cores):
             return "iterations of the same length in the loops that cores share"
         return "more iterations in the loops that cores share"
@@ -95,7 +103,7 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     independent. Loops with accesses that depend on data, and kernels without accesses, count as divided evenly.
     """
     from roofdsl.codegen.target import outermost
-    from roofdsl.counts.first_iterations import accesses_of_first, with_only
+    from roofdsl.counts.first_iterations import with_only
     from roofdsl.counts.traffic_at import access_count
 
     at = sized(kernel, values)
@@ -109,12 +117,63 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     for loop in divided:
         own = access_count(replace(at, kernel=replace(at.kernel, body=with_only(at.kernel.body, loop, loop))))
         if own:
-            iterations, first = _iterations(loop, at.values), None
-            if iterations is not None and loop.var in deciding(loop.body):
-                moves = any(bound.symbols() - at.values.keys() for bound in (loop.start, loop.stop))
-                iterations, first = (None, None) if moves else (iterations, accesses_of_first(at, loop))
-            loops.append(Shared(Fraction(own, every), iterations, first))
+            loops.append(_shared(at, loop, own, Fraction(own, every)))
     return Division(1 - sum((loop.part for loop in loops), Fraction(0)), tuple(loops))
+
+
+def _shared(at: Sized, loop: For, accesses: int, part: Fraction) -> Shared:
+    """The division of a loop that makes so many accesses, which are this part of all."""
+    from roofdsl.counts.first_iterations import accesses_of_first
+
+    iterations, are_alike = _iterations(loop, at.values), loop.var not in deciding(loop.body)
+    if iterations is None:
+        return Shared(part, None, of_first_core=_first_core_of(at, loop, accesses) if are_alike else None)
+    if are_alike:
+        return Shared(part, iterations)
+    if any(bound.symbols() - at.values.keys() for bound in (loop.start, loop.stop)):
+        return Shared(part, None)  # it moves with an outer loop
+    return Shared(part, iterations, accesses_of_first(at, loop))
+
+
+def _first_core_of(at: Sized, loop: For, accesses: int) -> Callable[[int], Fraction] | None:
+    """The share of the loop's accesses that the first of several cores makes, with as many iterations as any other, if
+    their number m depends on outer loops. Iteration i, from 0, is among its first ceil(m / cores) if cores * i < m.
+
+    Bounds with `min` or `max`, which no such condition can have, count as divided evenly; None for loops that run
+    downwards.
+    """
+    from roofdsl.counts.first_iterations import with_only
+    from roofdsl.counts.traffic_at import access_count
+    from roofdsl.sets.sizes import NotAffine
+
+    if not isinstance(loop.step, Const) or loop.step.value < 0:
+        return None
+
+    def share(cores: int) -> Fraction:
+        done = mul(Const(cores), sub(Sym(loop.var), loop.start))
+        own = If(Compare("<", done, sub(loop.stop, loop.start)), loop.body, (), loop.span)
+        body = with_only(at.kernel.body, loop, replace(loop, body=(own,)))
+        try:
+            return Fraction(access_count(replace(at, kernel=replace(at.kernel, body=body))), accesses)
+        except (CommandError, NotAffine):
+            return Fraction(1, cores)
+
+    return share
+
+
+def division_if_counted(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
+    """The division of the kernel's work among cores, which counts as even if its accesses take too long to count; None
+    if it has no loop whose iterations are known to be independent.
+    """
+    try:
+        return division(kernel, values)
+    except CommandError:
+        return Division()
+
+
+def division_of_nest(kernel: Kernel, values: Mapping[str, int]) -> Division:
+    """The division of a loop nest of a kernel, which one core does alone if its iterations may not be independent."""
+    return division_if_counted(kernel, values) or Division(Fraction(1), ())
 
 
 def undivided(kernel: Kernel) -> str:

@@ -115,6 +115,43 @@ def test_cores_get_iterations_that_are_not_alike(n: int, m: int, cores: int) -> 
     assert busiest(HALVES, cores, n=n, m=m) == most([2 * n if 2 * i < n else 2 for i in range(0, n, 3)])
 
 
+SHRINKING = """
+kernel shrinking(n, m):
+    inout A: f64[n, n]
+    for k in range(n):
+        for i in range(k + 1, n, 2):
+            A[i, k] /= A[k, k]
+            for j in range(m):
+                A[i, j] -= A[i, k]
+"""
+
+GROWING = """
+kernel growing(n, m):
+    inout A: f64[n, 2 * n + m], x: f64[n]
+    for k in range(1, n):
+        x[k] += x[k - 1]
+        for i in range(k, 2 * k + m):
+            A[k, i] += x[k]
+"""
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 8, 50])
+@pytest.mark.parametrize(("n", "m"), [(9, 3), (30, 4), (41, 11)])
+def test_a_shared_loop_that_an_outer_loop_shortens(n: int, m: int, cores: int) -> None:
+    """Every execution of the loop is divided anew, in whole iterations."""
+
+    def whole(rows: int) -> int:
+        return ceil(rows / cores)
+
+    shrinking = [len(range(k + 1, n, 2)) for k in range(n)]
+    assert busiest(SHRINKING, cores, n=n, m=m) == Fraction(sum(map(whole, shrinking)), sum(shrinking))
+    growing = [k + m for k in range(1, n)]
+    alone = 3 * (n - 1)
+    assert busiest(GROWING, cores, n=n, m=m) == Fraction(alone + 3 * sum(map(whole, growing)), alone + 3 * sum(growing))
+    divided = division(kernel_of(SHRINKING), {"n": n, "m": m})
+    assert divided is not None and not divided.is_unlike(cores)
+
+
 def test_more_cores_than_iterations_take_no_longer_to_count() -> None:
     assert busiest(UPPER, 10**30, n=20, m=1) == busiest(UPPER, 19, n=20, m=1)
 
@@ -159,7 +196,8 @@ def test_iterations_that_move_with_the_time_steps() -> None:
     """range(s, s + n) has n iterations in every step: three of them keep three of eight cores busy."""
     assert busiest(SKEWED, 8, t=5, n=3) == Fraction(1, 3)
     assert busiest(SKEWED, 4, t=5, n=10) == Fraction(3, 10)
-    assert busiest(SKEWED.replace("s + n)", "n)"), 8, t=3, n=4) == Fraction(1, 8)  # their number varies
+    assert busiest(SKEWED.replace("s + n)", "n)"), 8, t=3, n=4) == Fraction(1 + 1 + 1, 4 + 3 + 2)  # it varies
+    assert busiest(SKEWED.replace("s + n)", "min(n, 2 * s))"), 8, t=3, n=4) == Fraction(1, 8)  # counts as even
 
 
 def test_no_loop_to_share_and_nothing_to_do() -> None:
