@@ -16,6 +16,7 @@ from typing import Any
 
 from roofdsl.incore.result import InCore
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected_level_times import (
     both_directions_s,
@@ -63,7 +64,8 @@ class Expected(Record):
     time that launches add. overlap: how much of the possible overlap happens, from 0 to 1; None if the machine does not
     say. core: for one launch, its in-core time. relaxed_s: the expected time with relaxed math, if that is a remedy.
     ladder: for one launch, the causes in the order in which they were added, the launch last. past_caches_s: for one
-    launch, the part of the transfers that are stores past the caches.
+    launch, the part of the transfers that are stores past the caches. nests: for one launch, its loop nests, which
+    follow each other, if there are several: the times above are then their sums.
     """
 
     expected_s: Fraction
@@ -80,6 +82,7 @@ class Expected(Record):
     relaxed_s: Fraction | None = None
     ladder: tuple[Rung, ...] = ()
     past_caches_s: Fraction = Fraction(0)
+    nests: tuple[NestTime, ...] = ()
 
     def __add__(self, other: Expected) -> Expected:
         """Both, one after the other."""
@@ -122,6 +125,17 @@ class Expected(Record):
             return []
         speedup = float(self.expected_s / self.relaxed_s)
         return [{"remedy": "--math relaxed", "expected_s": float(self.relaxed_s), "speedup": speedup}]
+
+
+class NestTime(Record):
+    """One of several loop nests of a launch, with its expected time, without the launch. kernel: its statements alone.
+    bound_s, levels: its share of the terms of the bound.
+    """
+
+    kernel: Kernel
+    bound_s: Fraction
+    levels: tuple[LevelTime, ...]
+    expected: Expected
 
 
 def _relaxed(one: Expected, other: Expected) -> Fraction | None:
@@ -188,7 +202,7 @@ def expected(
     ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=usual)
     if lost_s:
         ladder.append(Rung(_LOST.format(lost_at), NEARER, max(ladder[-1].reached_s, core_s, data_s) + lost_s))
-    ladder.append(_launch_rung(ladder[-1].reached_s, work_s + called))
+    ladder.append(launch_rung(ladder[-1].reached_s, work_s + called))
     notes = () if machine.transfer_overlap is not None else (f"{machine.name}: transfers of all levels overlap",)
     return Expected(
         work_s + called, core.model, causes_of(bound_s, ladder), core_s, loads_s, transfers, data_s, called,
@@ -281,7 +295,8 @@ def _transfer_rungs(
     return ladder
 
 
-def _launch_rung(reached_s: Fraction, expected_s: Fraction) -> Rung:
+def launch_rung(reached_s: Fraction, expected_s: Fraction) -> Rung:
+    """The last step, from the time of the work to the expected time."""
     shorter = expected_s < reached_s
     cause = "launches with these arguments are shorter" if shorter else "the launch does not overlap with the work"
     return Rung(cause, "", expected_s)

@@ -8,17 +8,24 @@ T_shared) cores. Work that the code does not divide evenly takes as long as on t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
+from roofdsl.predict.divided_loops import (
+    UNEVEN,
+    Division,
+    division_if_counted,
+    division_of_nest,
+    in_words,
+    undivided,
+)
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.expected_level_times import measured_turns_s, turns_s
+from roofdsl.predict.expected_of_nests import in_sequence
 from roofdsl.predict.expected_rates import for_data_on_cores
 from roofdsl.predict.prediction import Cores, LevelTime, Prediction
 from roofdsl.predict.some_cores import bandwidths, one_core_among, shared_levels, some_cores
@@ -46,7 +53,8 @@ def timed_on_cores(
     single = predicted(one_core_with_data(machine, cores, bound.footprint_bytes))
     if single.expected is None:
         return replace(bound, no_expected=single.no_expected)
-    found = on_several(single, single.expected, machine, cores, divided or Division(), as_compiled=as_compiled)
+    divided, nests = divided or Division(), divisions(single.expected, values)
+    found = on_several(single, single.expected, machine, cores, divided, nests, as_compiled=as_compiled)
     shared = longest_shared(single, single.expected, machine)
     n_s = saturation(single.expected, shared)
     return replace(
@@ -80,14 +88,9 @@ def one_core_with_data(machine: Machine, cores: int, data_bytes: int | None) -> 
     return one_core_among(usual, cores)
 
 
-def division_if_counted(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
-    """The division of the kernel's work among cores, which counts as even if its accesses take too long to count; None
-    if it has no loop whose iterations are known to be independent.
-    """
-    try:
-        return division(kernel, values)
-    except CommandError:
-        return Division()
+def divisions(found: Expected, values: Mapping[str, int]) -> tuple[Division, ...]:
+    """The division of each loop nest of the launch, if there are several."""
+    return tuple(division_of_nest(nest.kernel, values) for nest in found.nests)
 
 
 def longest_shared(single: Prediction, found: Expected, machine: Machine) -> tuple[str, Fraction]:
@@ -120,10 +123,36 @@ def saturation(found: Expected, shared: tuple[str, Fraction]) -> int | None:
     return max(1, ceil((found.expected_s - found.launch_s) / shared[1])) if shared[1] else None
 
 
-def on_several(
-    single: Prediction, found: Expected, machine: Machine, cores: int, divided: Division, *, as_compiled: bool
+def on_several(  # noqa: PLR0917
+    single: Prediction,
+    found: Expected,
+    machine: Machine,
+    cores: int,
+    divided: Division,
+    nests: Sequence[Division] = (),
+    *,
+    as_compiled: bool,
 ) -> Expected:
     """The expected time on this number of cores, with its causes (`Expected.ladder`) counted from their bound.
+
+    divided, nests: the division of the whole launch, and that of each of its loop nests, if there are several. Nests
+    follow each other.
+    """
+    if not found.nests:
+        return _nest_on_several(single, found, machine, cores, divided, as_compiled=as_compiled)
+    times = []
+    for nest, own in zip(found.nests, nests, strict=True):
+        alone = replace(single, levels=nest.levels, bound_s=nest.bound_s, launch_s=Fraction(0))
+        time = _nest_on_several(alone, nest.expected, machine, cores, own, as_compiled=as_compiled)
+        bound_s = max(nest.bound_s / cores, _least_s(alone, machine, cores))
+        times.append(replace(nest, bound_s=bound_s, expected=time))
+    return in_sequence(found, single.bound_s, single.launch_s, times)
+
+
+def _nest_on_several(
+    single: Prediction, found: Expected, machine: Machine, cores: int, divided: Division, *, as_compiled: bool
+) -> Expected:
+    """The same for one loop nest, or for loops that are timed together.
 
     The work that one core does alone and each loop that cores share follow each other, and each takes at least its part
     of the time of the slowest shared level.
@@ -142,8 +171,7 @@ def on_several(
         return sum((max(one_core_s * busiest, least_s * share) for share, busiest in phases), Fraction(0))
 
     *rungs, launched = found.ladder
-    shared_level_s = (level.time_s for level in levels if level.name in shared_names)
-    least = max([single.launch_s, turns_s(levels, several), *shared_level_s])
+    least = _least_s(single, machine, cores)
     ladder = [replace(rung, reached_s=max(rung.reached_s * part, least)) for rung in rungs]
     if part * cores > 1:
         ladder.insert(0, Rung(UNEVEN, divided.remedy(cores), max(single.bound_s * part, least)))
@@ -161,6 +189,16 @@ def on_several(
         relaxed_s=None if found.relaxed_s is None else work(found.relaxed_s - found.launch_s) + found.launch_s,
         ladder=tuple(ladder),
     )
+
+
+def _least_s(single: Prediction, machine: Machine, cores: int) -> Fraction:
+    """The seconds below which no division of the work brings the launch: those of the launch itself, and of the levels
+    that cores share.
+    """
+    several, shared_names = some_cores(machine, cores), shared_levels(machine)
+    levels = [_level_of(level, several) for level in single.levels]
+    shared_level_s = (level.time_s for level in levels if level.name in shared_names)
+    return max([single.launch_s, turns_s(levels, several), *shared_level_s])
 
 
 def _level_of(level: LevelTime, machine: Machine) -> LevelTime:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Literal
 
+from roofdsl import budget
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.result import InCore, NoInCore, Step
-from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
-from roofdsl.predict.expected import expected
+from roofdsl.predict.divided_loops import (
+    UNEVEN,
+    Division,
+    division_if_counted,
+    division_of_nest,
+    in_words,
+    undivided,
+)
+from roofdsl.predict.expected import Expected, NestTime, expected
+from roofdsl.predict.expected_of_nests import Nest, in_sequence, shared_out
 from roofdsl.predict.expected_rates import for_data_of
 from roofdsl.predict.hardware_traffic import AS_COUNTED, Moving
 from roofdsl.predict.prediction import Prediction
@@ -50,11 +60,12 @@ def with_expected(
     *,
     as_compiled: bool,
     moving: Callable[[], Moving] = lambda: AS_COUNTED,
+    nests: Callable[[], Iterable[Nest]] = tuple,
 ) -> Prediction:
     """The prediction of one launch with its expected time, or with the reason why there is none.
 
-    as_compiled: whether the bound counts the accesses of compiled code. moving: called only if there is an in-core
-    time.
+    as_compiled: whether the bound counts the accesses of compiled code. moving, nests: what the hardware moves, and the
+    loop nests that follow each other, if there are several; called only if there is an in-core time.
     """
     if code.model == "none":
         return replace(prediction, no_expected=NONE_WANTED)
@@ -62,27 +73,79 @@ def with_expected(
         core = _core(prediction, kernel, values, machine, code)
     except NoInCore as error:
         return replace(prediction, no_expected=str(error))
-    once = moving()
-    found = composed(prediction, core, machine, as_compiled=as_compiled, moving=once)
+    once, note = moving(), ""
+    parts: Sequence[Nest] = ()
+    try:
+        with budget.part(2):  # the whole is known already
+            parts = tuple(nests())
+        cores = _of_nests(core, parts, values, machine, code)
+    except (CommandError, InputError, NoInCore) as error:
+        parts, cores, note = (), [], f"loops count as if they overlapped: {str(error).splitlines()[0]}"
+    found = composed(
+        prediction, core, machine, as_compiled=as_compiled, moving=once, nests=list(zip(parts, cores, strict=True))
+    )
+    if note:
+        found = replace(found, assumptions=(*found.assumptions, note))
     if code.math == "strict" and found.expected and any(RELAXED in c.remedy for c in found.expected.causes):
         other = with_expected(
             prediction, kernel, values, machine, replace(code, math="relaxed"),
-            as_compiled=as_compiled, moving=lambda: once,
+            as_compiled=as_compiled, moving=lambda: once, nests=lambda: parts,
         )  # fmt: skip
         if other.expected is not None:
-            found = replace(found, expected=replace(found.expected, relaxed_s=other.expected.expected_s))
+            found = replace(found, expected=_with_relaxed(found.expected, other.expected))
     return found
 
 
+def _with_relaxed(found: Expected, relaxed: Expected) -> Expected:
+    """The expected time with what it would be with relaxed math, in all and of each nest."""
+    nests = found.nests
+    if len(nests) == len(relaxed.nests):
+        pairs = zip(nests, relaxed.nests, strict=True)
+        nests = tuple(replace(a, expected=replace(a.expected, relaxed_s=b.expected.expected_s)) for a, b in pairs)
+    return replace(found, relaxed_s=relaxed.expected_s, nests=nests)
+
+
 def composed(
-    prediction: Prediction, core: InCore, machine: Machine, *, as_compiled: bool = False, moving: Moving = AS_COUNTED
+    prediction: Prediction,
+    core: InCore,
+    machine: Machine,
+    *,
+    as_compiled: bool = False,
+    moving: Moving = AS_COUNTED,
+    nests: Sequence[tuple[Nest, InCore]] = (),
 ) -> Prediction:
-    """The prediction with the expected time for this in-core time, whose assumptions it repeats."""
+    """The prediction with the expected time for this in-core time, whose assumptions it repeats.
+
+    nests: the loop nests that follow each other, with their in-core times, if there are several.
+    """
     bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
     usual = machine if prediction.footprint_bytes is None else for_data_of(prediction.footprint_bytes, machine)
     found = expected(bound, levels, launch, core, usual, as_compiled=as_compiled, moving=moving)
+    if nests:
+        times = []
+        for nest, own in nests:
+            bound_s, its = nest.bound.bound_s, nest.bound.levels
+            time = expected(bound_s, its, Fraction(0), own, usual, as_compiled=as_compiled, moving=nest.moving)
+            times.append(NestTime(nest.kernel, bound_s, its, time))
+        found = in_sequence(found, bound, launch, times)
     assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions + moving.assumptions))
     return replace(prediction, expected=found, assumptions=assumed)
+
+
+def _of_nests(
+    core: InCore, nests: Sequence[Nest], values: Mapping[str, int], machine: Machine, code: Code
+) -> list[InCore]:
+    """The in-core times of loop nests, which add up to that of the launch, `core`. Raises NoInCore, CommandError."""
+    if not nests:
+        return []
+    uneven = [step for step in core.steps if step.cause != UNEVEN]
+    even = replace(core, steps=tuple(uneven))
+    each = shared_out(even, [_divided_evenly(nest.bound, nest.kernel, values, machine, code) for nest in nests])
+    found = []
+    for nest, own in zip(nests, each, strict=True):
+        divided = None if machine.units in (None, 1) else division_of_nest(nest.kernel, values)
+        found.append(own if divided is None else _busiest(own, divided, machine.units or 1))
+    return found
 
 
 def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code) -> InCore:
@@ -93,13 +156,19 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
         raise NoInCore("in-core times of matrix units are not modeled")
     if is_indirect(kernel) and not (code.model == "compiled" or (code.model == "auto" and is_here(machine))):
         raise NoInCore("accesses that data choose are modeled only from compiled code, on the machine's own processor")
+    return _on_all_cores(_divided_evenly(prediction, kernel, values, machine, code), kernel, values, machine.units)
+
+
+def _divided_evenly(
+    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code
+) -> InCore:
+    """The in-core time of work that all cores share evenly. Raises NoInCore."""
     one_core = _of_one_core(kernel, values, machine, code)
     if one_core is not None:
-        return _on_all_cores(_even_share(one_core, machine.units or 1), kernel, values, machine.units)
+        return _even_share(one_core, machine.units or 1)
     from roofdsl.incore import assumed_compiler
 
-    core = assumed_compiler.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
-    return _on_all_cores(core, kernel, values, machine.units)
+    return assumed_compiler.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
 
 
 def _of_one_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code) -> InCore | None:
@@ -129,18 +198,21 @@ def _on_all_cores(core: InCore, kernel: Kernel, values: Mapping[str, int], cores
     """The in-core time of work that is divided evenly, for the work of the busiest core. Raises NoInCore."""
     if cores in (None, 1):
         return core
-    try:
-        divided = division(kernel, values)
-    except CommandError:  # its accesses take too long to count
-        divided = Division()
+    divided = division_if_counted(kernel, values)
     if divided is None:
         raise NoInCore(f"{undivided(kernel)}: `--cores 1` predicts that")
-    steps, times = core.steps, float(cores * divided.busiest(cores))
-    if times > 1:
-        last = steps[-1]
-        uneven = Step(UNEVEN, divided.remedy(cores), last.overlapping_s * times, last.loads_s * times)
-        steps = (*steps, uneven)
-    return replace(core, steps=steps, assumptions=(*core.assumptions, *in_words(divided, cores)))
+    found = _busiest(core, divided, cores or 1)
+    return replace(found, assumptions=(*core.assumptions, *in_words(divided, cores or 1)))
+
+
+def _busiest(core: InCore, divided: Division, cores: int) -> InCore:
+    """The in-core time of the core that has the most of evenly divided work."""
+    times = float(cores * divided.busiest(cores))
+    if times <= 1:
+        return core
+    last = core.steps[-1]
+    uneven = Step(UNEVEN, divided.remedy(cores), last.overlapping_s * times, last.loads_s * times)
+    return replace(core, steps=(*core.steps, uneven))
 
 
 def without_in_core(machine: Machine) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from roofdsl.loops.accesses import accesses, bound_accesses, operands
 from roofdsl.loops.integers import Condition, IntExpr
 from roofdsl.loops.model import Array, Assign, For, If, Intent, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.successive_nests import successive_nests
+from roofdsl.loops.transform import apply
 
 if TYPE_CHECKING:
     from roofdsl.codegen.launch_grids import Call
@@ -32,6 +35,18 @@ def alone(
     }
     body = _with_arrays(nodes, arrays)
     return with_numbers(replace(plain, body=body, arrays=tuple(arrays.values())), outer)
+
+
+def nests_alone(kernel: Kernel) -> tuple[Kernel, ...]:
+    """Each loop nest of a kernel (`successive_nests`) as its own kernel, which reads what those before it wrote."""
+    plain, found, before = apply(kernel), list[Kernel](), set[str]()
+    parts = successive_nests(plain.body)
+    users = Counter(name for nodes in parts for name in {*_read(nodes), *written(nodes)})
+    temps = {a.name for a in plain.arrays if a.intent == "temp" and users[a.name] == 1}
+    for nodes in parts:
+        found.append(alone(plain, nodes, {}, before, temps))
+        before.update(written(nodes))
+    return tuple(found)
 
 
 def in_one_launch(

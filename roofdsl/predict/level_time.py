@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.predict.time_model import level_seconds, link_seconds
+from roofdsl.predict.time_model import larger_direction, level_seconds, link_seconds
 
 
 class LevelTime(Record):
@@ -121,10 +121,11 @@ class LevelTime(Record):
         return Fraction(work, self.bytes) if work and self.bytes else None
 
     def __add__(self, other: LevelTime) -> LevelTime:
-        both, time_s = self._bytes_of_both(other), self.time_s + other.time_s
+        both, time_s = self.bytes_of_both(other), self.time_s + other.time_s
         return both if both.time_s == time_s else replace(both, summed_s=time_s)
 
-    def _bytes_of_both(self, other: LevelTime) -> LevelTime:
+    def bytes_of_both(self, other: LevelTime) -> LevelTime:
+        """The bytes of both levels together, at this one's bandwidth."""
         return replace(
             self,
             bytes=self.bytes + other.bytes,
@@ -136,6 +137,24 @@ class LevelTime(Record):
             streamed_bytes=self.streamed_bytes + other.streamed_bytes,
             streamed_bytes_per_s=self.streamed_bytes_per_s or other.streamed_bytes_per_s,  # one of them may have none
             summed_s=None,
+        )
+
+    def beyond(self, other: LevelTime) -> LevelTime:
+        """What this level moves in addition to `other`, which is the same level in the first part of the same accesses.
+        On a duplex level, the larger direction is that of the additional bytes.
+        """
+        loads, stores = _less(self.loads_bytes, other.loads_bytes), _less(self.stores_bytes, other.stores_bytes)
+        summed = self.summed_s is not None or other.summed_s is not None
+        return replace(
+            self,
+            bytes=self.bytes - other.bytes,
+            loads_bytes=loads,
+            stores_bytes=stores,
+            duplex_bytes=larger_direction(self.duplex_bytes is not None, loads, stores),
+            allocated_bytes=self.allocated_bytes - other.allocated_bytes,
+            begun_bytes=self.begun_bytes - other.begun_bytes,
+            streamed_bytes=self.streamed_bytes - other.streamed_bytes,
+            summed_s=self.time_s - other.time_s if summed else None,
         )
 
     def __mul__(self, times: int) -> LevelTime:
@@ -172,6 +191,10 @@ def _part(a: int | None, parts: int) -> int | None:
 
 def _times(a: int | None, times: int) -> int | None:
     return None if a is None else a * times
+
+
+def _less(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a - b
 
 
 def _both(a: int | None, b: int | None) -> int | None:

@@ -10,11 +10,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.divided_loops import Division, undivided
+from roofdsl.predict.divided_loops import Division, division_if_counted, undivided
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.expected_on_cores import (
-    division_if_counted,
+    divisions,
     longest_shared,
     on_several,
     one_core_with_data,
@@ -57,8 +57,9 @@ def scaling(
         one = one_core_with_data(machine, n, single.footprint_bytes)
         if one not in one_of:
             one_of[one] = _single(kernel, values, one, options)
-        compiled = options.accesses == "compiled"
-        times.append(on_several(*one_of[one], machine, n, divided or Division(), as_compiled=compiled).expected_s)
+        compiled, nests = options.accesses == "compiled", divisions(one_of[one][1], values)
+        several = on_several(*one_of[one], machine, n, divided or Division(), nests, as_compiled=compiled)
+        times.append(several.expected_s)
     shared = longest_shared(single, found, machine)
     return Scaling(single, tuple(cores), tuple(times), shared, saturation(found, shared))
 

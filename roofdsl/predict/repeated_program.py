@@ -18,8 +18,7 @@ from roofdsl.loops.program_at_sizes import ProgramAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected_on_cores import timed_on_all_cores
-from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, is_timed_by_core, moving, predict
+from roofdsl.predict.kernel import Options, composed_again, is_timed_by_core, predict
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import Prediction
 
@@ -73,8 +72,11 @@ def steady_parts(
             values = dict(part.arguments)
             return timed_on_all_cores(found, part.kernel, values, machine, as_compiled=compiled, predicted=by_one)
         own = replace(options, warm=True, unit=unit_of(part.kernel))
-        moved = moving(part.kernel, dict(part.arguments), machine, own, found)
-        return composed(found, found.expected.core, machine, as_compiled=compiled, moving=moved)
+
+        def held(cold: Prediction, warm: Prediction) -> Prediction:
+            return _mixed(cold, warm, set(names), machine)
+
+        return composed_again(found, part.kernel, dict(part.arguments), machine, own, held)
 
     parts = []
     for place in range(len(at.launched)):

@@ -15,10 +15,10 @@ from math import gcd
 from typing import TYPE_CHECKING, Literal
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.array_placement import PAGE, places
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.model import Array, Count, Element, For, Kernel
+from roofdsl.loops.model import Array, Count, Element, For, Kernel, Node
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Machine
@@ -94,12 +94,19 @@ class Reference(Record):
 
 
 def walks_of(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: Sequence[LevelTime], *, warm: bool
+    kernel: Kernel,
+    values: Mapping[str, int],
+    machine: Machine,
+    levels: Sequence[LevelTime],
+    *,
+    warm: bool,
+    after: tuple[Node, ...] | None = None,
 ) -> Walks | None:
     """The strided walks of one launch, and the lines that it loses to sets; None if there are neither, if the machine
     states no rate for strided walks, or if they cannot be found.
 
-    levels: the exact bytes of every level. warm: right after another launch, which left its data in the caches.
+    levels: the exact bytes of every level. warm: right after another launch, which left its data in the caches. after:
+    for a part of a launch, the statements that are executed before it.
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.sets.library import TooHard
@@ -115,7 +122,10 @@ def walks_of(
     at = sized(within_caches(kernel), values)
     try:
         found = list(references(at))
-        few = access_count(at) <= MOST_ACCESSES
+        every, before = at, None
+        if after is not None:
+            every, before = _with(at, (*after, *kernel.body)), _with(at, after)
+        few = access_count(every) <= MOST_ACCESSES
         tight = tight_of(at, machine)
     except TooHard:
         return None
@@ -129,9 +139,9 @@ def walks_of(
     names = tuple(dict.fromkeys(r.array.name for r in strided))
     try:
         if not few:
-            raise CommandError(f"{access_count(at):,} accesses are too many to simulate")
-        crowded = _beyond(plain, _in_sets(at, machine, plain, warm))
-        pages = _pages(at, machine, warm) if strided else 0
+            raise CommandError(f"{access_count(every):,} accesses are too many to simulate")
+        crowded = _beyond(plain, _in_sets(every, machine, plain, warm, before))
+        pages = _pages(every, machine, warm, before) if strided else 0
         notes: tuple[str, ...] = ()
     except CommandError as error:
         crowded, pages = _by_columns(lines, strided, machine, line)
@@ -142,6 +152,10 @@ def walks_of(
         notes += (PLACED,)
     narrow, others = _narrow(strided, machine)
     return Walks(names, lines, _even(others, line), crowded, tight, pages, notes, narrow)
+
+
+def _with(at: Sized, body: tuple[Node, ...]) -> Sized:
+    return replace(at, kernel=within_caches(replace(at.kernel, body=body)))
 
 
 def all_behind(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime] | None:
@@ -290,11 +304,11 @@ def _by_columns(
 
 
 def _in_sets(
-    at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool
+    at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool, before: Sized | None
 ) -> list[tuple[str, int, int]]:
     """The traffic across each boundary with the sets of the caches up to the first that does not state its ways; from
     there on, it stays that of `plain`. Lines whose first access is a store count as loaded wherever `plain` counts them
-    so, as the machine says.
+    so, as the machine says. before: the first part of the accesses, which does not count.
     """
     from roofdsl.predict.associative import sets_of
     from roofdsl.simulate.cache_levels import CacheLevel
@@ -309,12 +323,16 @@ def _in_sets(
         caches.append(CacheLevel(cache.name, cache.size_bytes, cache.line_bytes, cache.ways, write_miss=miss))
     if not caches:
         return list(plain)
-    run = simulate(at.kernel, at.values, caches, begins=places(at.kernel, at.values))
+    begins = places(at.kernel, at.values)
+    run = simulate(at.kernel, at.values, caches, begins=begins)
+    first = simulate(before.kernel, at.values, caches, begins=begins) if before and before.kernel.body else None
     found = []
     for k, (name, least_loaded, least_stored) in enumerate(plain):
         loads = stores = 0
         if k < len(caches):
-            there = _footprint(at, caches[k].line_bytes, caches[k].size_bytes) if warm else (0, 0)
+            there = _footprint(at, caches[k].line_bytes, caches[k].size_bytes) if warm and before is None else (0, 0)
+            if first is not None:
+                there = first.levels[k].load_bytes, first.levels[k].store_bytes
             loads, stores = run.levels[k].load_bytes - there[0], run.levels[k].store_bytes - there[1]
         found.append((name, max(least_loaded, loads), max(least_stored, stores)))
     return found
@@ -333,8 +351,8 @@ def _footprint(at: Sized, unit: int, room: int) -> tuple[int, int]:
     return (every, own) if every <= room else (0, 0)
 
 
-def _pages(at: Sized, machine: Machine, warm: bool) -> int:
-    """The number of accesses to a page that is not in the TLB."""
+def _pages(at: Sized, machine: Machine, warm: bool, before: Sized | None) -> int:
+    """The number of accesses to a page that is not in the TLB, without those of `before`, the first part of them."""
     from roofdsl.simulate.cache_levels import CacheLevel
     from roofdsl.simulate.hierarchy import simulate
 
@@ -342,5 +360,8 @@ def _pages(at: Sized, machine: Machine, warm: bool) -> int:
     if core is None or core.pages is None or core.walk is None:
         return 0
     known = core.pages * PAGE
-    found = simulate(at.kernel, at.values, [CacheLevel("pages", known, PAGE)]).levels[0].misses
+    tlb = [CacheLevel("pages", known, PAGE)]
+    found = simulate(at.kernel, at.values, tlb).levels[0].misses
+    if before is not None:
+        return found - simulate(before.kernel, at.values, tlb).levels[0].misses if before.kernel.body else found
     return max(0, found - _footprint(at, PAGE, known)[0] // PAGE) if warm else found

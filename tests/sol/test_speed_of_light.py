@@ -22,8 +22,9 @@ from roofdsl.loops.load import kernel as pick
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, machine_of, shipped_models
 from roofdsl.machine.model import Machine
+from roofdsl.predict.crossings import Case, crossing
 from roofdsl.predict.fast_memories import Front, fronts
-from roofdsl.predict.kernel import _Case, _crossing, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.sets.library import TooHard
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.claim import judge
@@ -294,23 +295,23 @@ def test_bytes_are_counted_once_for_both_kinds_of_units(monkeypatch: pytest.Monk
     kernel = pick(load_file(shipped_models()["matmul_bf16"].path), "matmul_bf16")
     counted: list[str | None] = []
 
-    def counting(case: _Case, *rest: Any) -> Any:
+    def counting(case: Case, *rest: Any) -> Any:
         counted.append(case.options.unit)
-        return _crossing(case, *rest)
+        return crossing(case, *rest)
 
-    monkeypatch.setattr("roofdsl.predict.kernel._crossing", counting)
+    monkeypatch.setattr("roofdsl.predict.kernel.crossing", counting)
     found = speed_of_light(kernel, {"n": 26}, load_machine("a100_40_pcie"))
     assert "on its matrix units only" in found.why_not and counted == ["tensor"]
 
     for error in (OutOfReach(kernel.name, "it takes too long", 10, 10), TooHard("its accesses", 10)):
 
-        def failing(case: _Case, *rest: Any, error: CommandError = error) -> Any:
+        def failing(case: Case, *rest: Any, error: CommandError = error) -> Any:
             counted.append(case.options.unit)
             raise error
 
         counted.clear()
         cut_short._cut.clear()
-        monkeypatch.setattr("roofdsl.predict.kernel._crossing", failing)
+        monkeypatch.setattr("roofdsl.predict.kernel.crossing", failing)
         half = pick(load_file(shipped_models()["gemm_f16"].path), "gemm_f16")
         found = speed_of_light(half, {"m": 64, "n": 64, "k": 64}, load_machine("v100"))
         assert found.floor.unit == "tensor" and found.why_not == error.message and counted == [None]
@@ -327,7 +328,7 @@ def test_what_takes_too_long_to_count_has_an_upper_bound(
     def failing(*of: Any) -> Any:
         raise OutOfReach("add", "it takes too long", 10, 10)
 
-    monkeypatch.setattr("roofdsl.predict.kernel._crossing", failing)
+    monkeypatch.setattr("roofdsl.predict.kernel.crossing", failing)
     found = speed_of_light(kernel, {"n": n}, machine)
     assert found.written is None and found.as_written is not None and found.is_at_most is not is_exact
     most = found.as_written.bound_s

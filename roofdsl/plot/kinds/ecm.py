@@ -26,11 +26,13 @@ from roofdsl.validate.compare import Comparison
 WIDTH_IN, ROW_IN, PANEL_IN = 8.0, 0.27, 0.62
 CALL, CORE, LOADS = "call", "arithmetic", "loads, stores"
 ROUNDS = 60
+SEEN = 0.004
+"""The share of the width below which a bar is hardly seen."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One part of the time: when it begins, and how long it takes, in the figure's unit."""
+    """One part of the time of a loop nest: when it begins, and how long it takes, in the figure's unit."""
 
     name: str
     start: float
@@ -47,13 +49,30 @@ class Panel:
     bound: float
     measured: tuple[float, float, float] | None = None
 
+    @property
+    def rows(self) -> dict[str, list[Bar]]:
+        """The bars of each part, from top to bottom; loop nests that follow each other share the rows."""
+        found: dict[str, list[Bar]] = {}
+        for bar in self.bars:
+            found.setdefault(bar.name, []).append(bar)
+        return found
+
 
 def bars_of(found: Expected, scale: float) -> tuple[Bar, ...]:
-    """The parts as they run: levels that overlap begin together, and levels that take turns run one after the other.
+    """The parts as they run, loop nest by loop nest."""
+    begin = float(found.launch_s) * scale
+    bars = [Bar(CALL, 0.0, begin)] if begin else []
+    for own in [nest.expected for nest in found.nests] or [found]:
+        bars += _bars_of_nest(own, begin, scale)
+        begin += float(own.expected_s - own.launch_s) * scale
+    return tuple(bars)
+
+
+def _bars_of_nest(found: Expected, begin: float, scale: float) -> Iterator[Bar]:
+    """Levels that overlap begin together, and levels that take turns run one after the other.
 
     Levels that partly overlap begin so early that the last one ends at the time found for loads and transfers together.
     """
-    called = float(found.launch_s) * scale
     data = [(LOADS, float(found.loads_s) * scale), *((name, float(t) * scale) for name, t in found.transfers)]
     data = [(name, t) for name, t in data if t > 0]
     end = float(found.data_s) * scale
@@ -61,14 +80,11 @@ def bars_of(found: Expected, scale: float) -> tuple[Bar, ...]:
     for _ in range(ROUNDS):
         part = (low + high) / 2
         low, high = (part, high) if _last(data, part) < end else (low, part)
-    bars = [Bar(CALL, 0.0, called)] if called else []
     if found.core_s:
-        bars.append(Bar(CORE, called, float(found.core_s) * scale))
-    before = called
+        yield Bar(CORE, begin, float(found.core_s) * scale)
     for name, length in data:
-        bars.append(Bar(name, before, length))
-        before += length * high
-    return tuple(bars)
+        yield Bar(name, begin, length)
+        begin += length * high
 
 
 def _last(data: Sequence[tuple[str, float]], part: float) -> float:
@@ -94,7 +110,7 @@ def draw_ecm(panels: Sequence[Panel], title: str, unit: str, *, look: Look = USU
     heading = look.heading(title, width - 0.3)
     above = (0.12 + 0.2 * (heading.count("\n") + 1)) * scale
     below = 0.95 * scale
-    heights = [(PANEL_IN + ROW_IN * len(p.bars)) * scale for p in panels]
+    heights = [(PANEL_IN + ROW_IN * len(p.rows)) * scale for p in panels]
     whole = above + sum(heights) + below
     height = look.size_in[1] if look.size_in else whole
     stretch = (height - above - below) / sum(heights)
@@ -125,19 +141,22 @@ def draw_ecm(panels: Sequence[Panel], title: str, unit: str, *, look: Look = USU
 
 
 def _panel(axes: Any, panel: Panel, colors: dict[str, str], limits: tuple[float, float], look: Look) -> None:
-    for y, bar in enumerate(panel.bars):
-        axes.barh(
-            y, bar.length, left=bar.start, height=0.72, color=colors[bar.name], edgecolor=look.paper, linewidth=0.6,
-            zorder=3,
-        )  # fmt: skip
-        end = bar.start + bar.length
+    rows = panel.rows
+    for y, (name, bars) in enumerate(rows.items()):
+        for bar in bars:
+            axes.barh(
+                y, bar.length, left=bar.start, height=0.72, color=colors[name], edgecolor=look.paper, linewidth=0.6,
+                zorder=3,
+            )  # fmt: skip
+        seen = [bar for bar in bars if bar.length > SEEN * (limits[1] - limits[0])] or bars
+        end = seen[-1].start + seen[-1].length
         if end <= limits[1]:
             gap = 0.006 * (limits[1] - limits[0])
             axes.text(
-                end + gap, y, show_number(bar.length, 3), fontsize=look.small, color=look.ink, va="center", zorder=6,
-                bbox={"facecolor": look.paper, "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
+                end + gap, y, show_number(sum(bar.length for bar in bars), 3), fontsize=look.small, color=look.ink,
+                va="center", zorder=6, bbox={"facecolor": look.paper, "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
             )  # fmt: skip
-    count = len(panel.bars)
+    count = len(rows)
     axes.axvline(panel.bound, color=look.ink, linewidth=1.2, linestyle=(0, (2, 2)), zorder=4)
     axes.axvline(panel.expected, color=look.ink, linewidth=1.6, zorder=5)
     if panel.measured is not None:
@@ -150,7 +169,7 @@ def _panel(axes: Any, panel: Panel, colors: dict[str, str], limits: tuple[float,
         )  # fmt: skip
     axes.set_xlim(limits)
     axes.set_ylim(count - 0.4, -0.6)
-    axes.set_yticks(range(count), [bar.name for bar in panel.bars], fontsize=look.normal)
+    axes.set_yticks(range(count), list(rows), fontsize=look.normal)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=look.normal)
     axes.grid(True, axis="x", color=look.grey("#E9E9E9"), linewidth=0.7)
