@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.advise.edits import HERE, binary, grouped, is_statement, mapped, name, number, parts, ref, uses
-from roofdsl.advise.register_tiles import free_name, names_of
+from roofdsl.advise.register_blocks import free_name, names_of
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
 from roofdsl.loops import model

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import ceil, gcd, prod
 
 from roofdsl.advise.edits import parts, uses
-from roofdsl.advise.register_tiles import Blocking, Nest
+from roofdsl.advise.register_blocks import Blocking, Nest
 from roofdsl.lang import tree
 from roofdsl.loops.model import Array
 from roofdsl.predict.fast_memories import MOST_REGISTERS, REGISTER_BYTES

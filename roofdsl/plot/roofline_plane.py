@@ -69,7 +69,7 @@ def roofs_board(
     board.points = [board.pixel(*place) for place in at if board.shows(*place)]
     drawn = list(zip(machines, colors or [look.ink] * len(machines), strict=True))
     for roofs, color in drawn:
-        _slopes(board, roofs, color)
+        _draw_roofs(board, roofs, color)
     for roofs, color in drawn:
         _name_slopes(board, roofs, color)
     for roofs, color in drawn:
@@ -82,7 +82,7 @@ def line_style(is_ceiling: bool) -> dict[str, Any]:
     return {"linestyle": (0, (4, 3)), "linewidth": 1.0} if is_ceiling else {"linewidth": 2.0}
 
 
-def _slopes(board: Board, roofs: Roofs, color: str) -> None:
+def _draw_roofs(board: Board, roofs: Roofs, color: str) -> None:
     """Draw slopes up to the highest roof, and roofs from the fastest slope on; with one level, also ridges as rings."""
     right = board.window.x[1]
     for slope in roofs.slopes:

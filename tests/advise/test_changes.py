@@ -10,7 +10,7 @@ import pytest
 from roofdsl.advise.advise import FINDERS
 from roofdsl.advise.candidate import Candidate, Refused, Subject
 from roofdsl.advise.evaluate import Case, Estimate, Illegal, require_legal_change
-from roofdsl.advise.register_tiles import Blocking, blocked, nests_to_block
+from roofdsl.advise.register_blocks import Blocking, blocked, nests_to_block
 from roofdsl.checks.deep import require_legal
 from roofdsl.lang.format import format_source
 from roofdsl.lang.source import Source

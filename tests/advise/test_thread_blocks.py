@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from roofdsl.advise import loop_changes
 from roofdsl.advise.advise import Advised, advise
-from roofdsl.advise.register_tiles import Nest, nests_to_block
+from roofdsl.advise.register_blocks import Nest, nests_to_block
 from roofdsl.advise.thread_blocks import keeps_updates, registers, thread_blocks
 from roofdsl.checks.deep import require_legal
 from roofdsl.cli.main import cli
@@ -110,7 +110,7 @@ def test_the_promised_gain_is_that_of_a_text_that_computes_the_same(name: str, o
 @pytest.mark.parametrize("name", list(TEXTS))
 def test_every_block_computes_the_same(name: str) -> None:
     """Also those that are not the fastest."""
-    from roofdsl.advise.register_tiles import blocked
+    from roofdsl.advise.register_blocks import blocked
     from roofdsl.lang.write import written
 
     given = load_file(Source("k.roof", TEXTS[name])).kernels["k"]

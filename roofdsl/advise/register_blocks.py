@@ -1,4 +1,4 @@
-"""Register tiles: a block of results is kept in scalars over the reduction loops, with cache tiles around it.
+"""Register blocks: a block of results is kept in scalars over the reduction loops, with cache tiles around it.
 
 They apply to a perfect nest around one update `T[i, j] op= e` in which e does not read T. The loops in the subscripts
 of T are unrolled by small factors, and the other loops come innermost. In each of their iterations, an element is read
