@@ -101,6 +101,8 @@ def _board(shown: _Shown, key: bool) -> Board:
         _bounds(board, shown)
     for number, arch in enumerate(shown.arches):
         _curve(board, shown, arch, shown.color(number))
+    if shown.quantity == "efficiency":
+        _name_times(board, shown)
     board.legend(_legend(shown, key))
     names = _spots(board, shown)
     name_points(board, [*([] if key else names), *_balances(board, shown)])
@@ -159,16 +161,23 @@ def _times(board: Board, shown: _Shown) -> None:
     """The rooflines of time, dashed, with their peaks at the best efficiency."""
     style = {"linestyle": (0, (4, 3)), "linewidth": 1.0, "zorder": 2.5}
     for number, arch in enumerate(shown.arches):
-        ridge, color = float(arch.of.time_balance), shown.color(number)
-        (left, right), bottom = board.window.x, board.window.y[0]
-        start = max(left, ridge * bottom / arch.best)
-        board.line((start, ridge), (arch.best * start / ridge, arch.best), color=color, **style)
-        board.line((ridge, right), (arch.best, arch.best), color=color, **style)
-    first = shown.arches[0]
-    ridge = float(first.of.time_balance)
-    start = max(board.window.x[0], ridge * board.window.y[0] / first.best)
-    ends = board.pixel(start, first.best * start / ridge), board.pixel(ridge, first.best)
-    name_line(board, *ends, "roofline of time, scaled", shown.color(0), prefer=0.55)
+        (start, low), (ridge, best) = _slope(board, arch)
+        color, right = shown.color(number), board.window.x[1]
+        board.line((start, ridge), (low, best), color=color, **style)
+        board.line((ridge, right), (best, best), color=color, **style)
+
+
+def _slope(board: Board, arch: Arch) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The ends of the part of a roofline of time that rises, as (intensity, efficiency)."""
+    ridge = float(arch.of.time_balance)
+    start = max(board.window.x[0], ridge * board.window.y[0] / arch.best)
+    return (start, arch.best * start / ridge), (ridge, arch.best)
+
+
+def _name_times(board: Board, shown: _Shown) -> None:
+    """The name of the first roofline of time, clear of the arches, which are drawn before."""
+    low, high = _slope(board, shown.arches[0])
+    name_line(board, board.pixel(*low), board.pixel(*high), "roofline of time, scaled", shown.color(0), prefer=0.55)
 
 
 def _bounds(board: Board, shown: _Shown) -> None:

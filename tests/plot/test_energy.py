@@ -8,9 +8,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from matplotlib.path import Path as Polygon
 
 from roofdsl.cli.main import run
-from roofdsl.machine.energy_roofline import EnergyRoofline
+from roofdsl.machine.energy_roofline import EnergyRoofline, energy_roofline
+from roofdsl.machine.find import load_machine
 from roofdsl.measure.measurement import save
 from roofdsl.plot.energy_plane import Arch, Quantity, Spot, draw_energy
 from roofdsl.plot.look import USUAL, Look
@@ -130,3 +132,16 @@ def test_results_that_are_left_out_say_why(tmp_path: Path, capsys: pytest.Captur
         told = capsys.readouterr().err
         assert ("the result of" in told, why in told) == (bool(why), True), told
         assert ("<!-- measured -->" in svg.read_text()) == (not why)
+
+
+@pytest.mark.parametrize("types", [("f32",), ("f64",), ("f32", "f64")])
+@pytest.mark.parametrize("machine", ["gtx_580", "core_i7_950"])
+def test_the_name_of_the_roofline_of_time_is_clear_of_the_arches(machine: str, types: tuple[str, ...]) -> None:
+    """On these machines, it rises along the arches."""
+    figure = draw_energy("efficiency", [Arch(t, "FLOP", energy_roofline(load_machine(machine), t)) for t in types])
+    (corners,) = [corners for text, corners in outlines(figure) if text == "roofline of time, scaled"]
+    axes = figure.axes[0]
+    arches = [line for line in axes.lines if len(line.get_xdata()) > 100]
+    assert len(arches) == len(types)
+    for line in arches:
+        assert not Polygon(corners).contains_points(axes.transData.transform(line.get_xydata())).any()
