@@ -130,8 +130,11 @@ def ridge_names(board: Board, roofs: Roofs) -> Iterator[Name]:
 
 
 def origin_symbols(look: Look, points: Sequence[Point], sources: Sequence[str] = ()) -> list[Any]:
-    """The meaning of closed and open symbols, if there are open ones; cited ones with their sources."""
+    """The meaning of closed and open symbols, if there are open ones, and of the percentages beside measured points;
+    cited ones with their sources.
+    """
     found = {p.origin for p in points}
+    shares = any(p.beside for p in points)
     shown = [*(o for o in ORIGINS if o in found), *sorted(found.difference(ORIGINS))]
     grey, handles = look.grey("#777777"), []
     for origin in shown if shown != ["predicted"] else ():
@@ -139,6 +142,7 @@ def origin_symbols(look: Look, points: Sequence[Point], sources: Sequence[str] =
             handles.append(symbol("_", "expected", face=grey, edge=grey, size=13, markeredgewidth=2.2))
             continue
         label = named(f"cited: {'; '.join(sources)}", 72) if sources and origin == "cited" else origin
-        label = "bound" if origin == "predicted" and "expected" in found else label
+        label = "bound" if origin == "predicted" and (shares or "expected" in found) else label
+        label = "measured, in % of the bound" if origin == "measured" and shares else label
         handles.append(symbol("o", label, face=grey if origin == "predicted" else look.paper, edge=grey))
     return handles

@@ -13,6 +13,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
+from roofdsl.plot.look import USUAL
 from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import roofs_of
 
@@ -52,6 +53,17 @@ def test_points_stand_where_they_say() -> None:
     left = figure.axes[0].get_xlim()[0]
     assert (left, pytest.approx(450e9 * left)) in places
     assert ([0.25, 0.25], [180e9, 210e9]) in lines(figure)
+
+
+def test_marks_that_cover_others_have_a_margin() -> None:
+    """The one below is larger, so both are seen; percentages are explained in the legend."""
+    pairs = [at("matmul", 42.0, 4.4e12), at("matmul_blocked", 40.0, 4.3e12)]
+    slower = [replace(p, origin="measured", rate_per_s=0.5 * p.rate_per_s, beside="50 %") for p in pairs]
+    figure = draw_roofline([DECK], [*pairs, *slower])
+    below, above = (next(m for m in figure.axes[0].lines if list(m.get_ydata()) == [p.rate_per_s]) for p in pairs)
+    assert above.get_markeredgecolor() == USUAL.paper != below.get_markeredgecolor()
+    assert below.get_markersize() > above.get_markersize()
+    assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["bound", "measured, in % of the bound"]
 
 
 def test_no_line_passes_between_a_roof_and_its_name() -> None:

@@ -127,9 +127,10 @@ def _points(board: Board, shown: _Shown) -> None:
     places = [place_of(p, machines[0], board.window) for p in shown.points]
     both = zip(shown.points, places, strict=True)
     predicted = {(p.label, p.machine): xy for p, xy in both if p.origin == "predicted"}
-    over = hidden_under([board.pixel(*xy) for xy in places], [color for color, _ in styles])
+    pixels, colors = [board.pixel(*xy) for xy in places], [color for color, _ in styles]
+    over, under = hidden_under(pixels, colors), hidden_under(pixels[::-1], colors[::-1])[::-1]
     names = []
-    for point, (color, sign), (x, y), above in zip(shown.points, styles, places, over, strict=True):
+    for point, (color, sign), (x, y), above, below in zip(shown.points, styles, places, over, under, strict=True):
         if not board.shows(x, y):
             continue
         if point.beside:
@@ -140,9 +141,11 @@ def _points(board: Board, shown: _Shown) -> None:
             continue
         if point.error is not None and (point.intensity is not None or point.rate_per_s):
             board.axes.plot([x, x], point.error, color=color, linewidth=1.3, zorder=4)
+        filled = point.origin == "predicted"
+        apart = filled and below > 0  # a margin between it and the symbols that it covers
         board.axes.plot(
-            [x], [y], sign, color=color if point.origin == "predicted" else look.paper, markeredgecolor=color,
-            markersize=7.5 + 4.5 * min(above, 4), markeredgewidth=1.6, zorder=5, clip_on=False,
+            [x], [y], sign, color=color if filled else look.paper, markeredgecolor=look.paper if apart else color,
+            markersize=2.5 * apart + 7.5 + 4.5 * min(above, 4), markeredgewidth=1.6, zorder=5, clip_on=False,
         )  # fmt: skip
         if not board.key:
             names.append(Name(board.pixel(x, y), _text(point), color, look.small if point.beside else look.normal))
