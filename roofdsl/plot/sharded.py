@@ -48,10 +48,10 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *
         right_in=0.3 + max(look.width_in(name, look.normal) for name in names) / look.font_scale,
     )  # fmt: skip
     axes = frame.axes
-    shared = f"devices that share {s.parameter} ({network.topology.replace('-', ' ')})"
+    shared = f"devices that share {s.parameter} ({network.topology.replace('way-', 'way ')})"
     log_axes(axes, look, x, y, (shared, "time of one device"))
     axes.fill_between(
-        devices, lower, upper, color=look.grey("#E4E4E4"), linewidth=0, label="between all and no overlap"
+        devices, lower, upper, color=look.grey("#E4E4E4"), linewidth=0, label="between full and no overlap"
     )  # fmt: skip
     axes.plot(devices, lower, color=look.ink, linewidth=5.5, alpha=0.22, solid_capstyle="round", label="all overlapped")
     ends = []
