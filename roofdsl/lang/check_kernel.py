@@ -9,7 +9,7 @@ from roofdsl.lang.check_nests import Nests
 from roofdsl.lang.check_values import element_of
 from roofdsl.lang.findings import Report, did_you_mean, listed
 from roofdsl.lang.scope import Scope, Symbol
-from roofdsl.lang.syntax_hints import of_word
+from roofdsl.lang.syntax_hints import of_type
 from roofdsl.lang.types import TYPES, ElementType
 
 CONVENTIONS = ("once", "load_store", "write_allocate")
@@ -76,9 +76,7 @@ def _declared(  # noqa: PLR0917
 ) -> None:
     type_ = TYPES.get(group.type.text)
     if type_ is None:
-        other = of_word(group.type.text)
-        known = f"the types are {listed(TYPES, 'and')}"
-        help = f"write `{other}`" if other else did_you_mean(group.type.text, TYPES, known)
+        help = of_type(group.type.text)
         report.error("type-unknown", f"there is no type `{group.type.text}`", group.type.span, help)
         type_ = TYPES["f64"]
     for dim in group.dims:

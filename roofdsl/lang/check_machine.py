@@ -14,6 +14,7 @@ from roofdsl.lang.findings import Report, did_you_mean, listed
 from roofdsl.lang.machine_attributes import SETTINGS, attributes
 from roofdsl.lang.operation_classes import COST_CLASSES, INSTRUCTION_CLASSES, PEAK_CLASSES
 from roofdsl.lang.source import Source, Span
+from roofdsl.lang.syntax_hints import of_type
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import Kind, UnitError, convert
 
@@ -117,8 +118,7 @@ class _Resolver:
     def _type(self, name: tree.Name) -> Kind:
         type_ = TYPES.get(name.text)
         if type_ is None:
-            help = did_you_mean(name.text, TYPES, f"the types are {listed(TYPES, 'and')}")
-            self.report.error("type-unknown", f"there is no type `{name.text}`", name.span, help)
+            self.report.error("type-unknown", f"there is no type `{name.text}`", name.span, of_type(name.text))
         elif type_.kind == "complex":
             message = f"rates are of real types; `{name.text}` counts as {type_.component}"
             self.report.error("type-complex", message, name.span, f"write `{type_.component}`")
@@ -254,7 +254,8 @@ class _Resolver:
                 values[attribute.field] = self._number(option.quantity, attribute.kind)
         for attribute in known.values():
             if attribute.needed and attribute.field not in values:
-                help = f"add `{attribute.word} {attribute.example}`"
+                _, space, unit = attribute.example.partition(" ")
+                help = f"add `{attribute.word} N{space}{unit}`, such as `{attribute.word} {attribute.example}`"
                 self.report.error("machine-option", attribute.needed, line.span, help)
                 values[attribute.field] = 1
         return values

@@ -9,6 +9,7 @@ from roofdsl.lang.check_integers import ARGUMENT, Integers
 from roofdsl.lang.check_kernel import check_parameters
 from roofdsl.lang.findings import Report, did_you_mean, plural
 from roofdsl.lang.scope import Scope
+from roofdsl.lang.syntax_hints import of_type
 from roofdsl.lang.types import TYPES
 
 MAX_RUN_DEPTH = 16
@@ -118,7 +119,7 @@ class _Program:
                 help = did_you_mean(name.text, known, f"there are {', '.join(known)}")
                 self.report.error("word-unknown", f"there is no {what} `{name.text}`", name.span, help)
         if step.type.text not in TYPES:
-            help = did_you_mean(step.type.text, TYPES, f"there are {', '.join(TYPES)}")
+            help = of_type(step.type.text)
             self.report.error("type-unknown", f"there is no type `{step.type.text}`", step.type.span, help)
         for dim in step.dims:
             self._positive(dim, "a dimension")

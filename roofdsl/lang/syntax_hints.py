@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from roofdsl.lang.findings import did_you_mean, listed
 from roofdsl.lang.machine_attributes import SETTINGS
-from roofdsl.lang.types import TYPES
+from roofdsl.lang.types import TYPES, Kind
 
 _Say = str | Callable[[re.Match[str]], str]
 
@@ -33,6 +34,7 @@ _COMMENT = "a comment begins with `#`"
 _NOT_PRINTED = "a kernel prints nothing; it stores its results in `out` or `inout` arrays and scalars"
 _ONE_STATEMENT = "write one statement per line"
 _STORES = "a statement stores a value: `y[i] = ...`; a kernel is run in a `program`: `run k(n)`"
+_CORE = "a core is written `core dispatch 6, window 512, waiting 97`"
 _NO_ATTRIBUTE = "the language has no attributes; sizes are parameters, and a transposed array is read as `A[j, i]`"
 MOST_QUOTED = 60
 
@@ -100,6 +102,9 @@ _LINES: list[tuple[str, _Say]] = [
     (r"(memory|cache)\s+\w+\s*[:=]", "the name is followed by size and bandwidth: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"memory\s+\w+\s+[\d.]+\s*\w+/s\s*$", "a memory has a size, too: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"bandwidth\s", "give a bandwidth with its level: `memory DRAM 16 GiB, 100 GB/s`"),
+    (r"multiprocessor\s+warps?\s+of\b", "write `multiprocessor warp 32, warps 64, ...`"),
+    (r"core\s+([\d.]+\s*[kMGT]?Hz)", lambda m: f"write `clock {m[1]}`; {_CORE}"),
+    (r"core\s+[\d.]", _CORE),
     (r"(?i:ram|dram|hbm\d?|ddr\d?|vram)\s", "write `memory NAME SIZE, BANDWIDTH`: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"(?i:flops?|gflops|performance|compute)\s+[\d.]", "write `peak f64 10 GFLOP/s`"),
 ]  # fmt: skip
@@ -145,9 +150,22 @@ def of_character(text: str, position: int) -> str:
     return _said(_CHARACTERS.get(character, []), text[:position])
 
 
-def of_word(word: str) -> str:
-    """The type that corresponds to a type name of another language; empty if none is known."""
-    return TYPE_NAMES.get(word.lower(), "")
+_KINDS: dict[str, tuple[str, Kind]] = {
+    "f": ("floating-point types", "float"),
+    "i": ("integer types", "int"),
+    "u": ("integer types", "int"),
+    "c": ("complex types", "complex"),
+}
+
+
+def of_type(word: str) -> str:
+    """What to write instead of a type that does not exist: one of the same kind, such as `f64` for `f128`."""
+    if other := TYPE_NAMES.get(word.lower()):
+        return f"write `{other}`"
+    if re.fullmatch(r"[fiuc]\d+", word):
+        what, kind = _KINDS[word[0]]
+        return f"the {what} are {listed([t.name for t in TYPES.values() if t.kind == kind], 'and')}"
+    return did_you_mean(word, TYPES, f"the types are {listed(TYPES, 'and')}")
 
 
 def _said(table: list[tuple[str, _Say]], text: str) -> str:

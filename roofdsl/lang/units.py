@@ -94,7 +94,8 @@ def convert(number: str, unit: str, kind: Kind) -> Fraction:
         raise UnitError("number-range", f"`{number[:20]}...` has too many digits")
     value = Fraction(number.replace("_", "")) * factor
     if value <= 0:
-        raise UnitError("quantity-zero", f"{WORDS[kind]} must be positive, but this is 0")
+        what = "this number" if kind in ("count", "number") else WORDS[kind]
+        raise UnitError("quantity-zero", f"{what} must be positive, but it is 0")
     if not 1 / _LARGEST <= value <= _LARGEST:
         raise UnitError("number-range", f"`{number} {unit}` is far beyond what any machine has")
     if kind == "size" and value.denominator != 1:
@@ -112,6 +113,12 @@ def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
     other = next((WORDS[k] for k, table in UNITS.items() if unit in table), None)
     if other:
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, but `{unit}` is the unit of {other}", units)
+    if unit in {"size": ("KB",), "bandwidth": ("KB/s", "KBps")}.get(kind, ()):
+        per = "/s" if kind == "bandwidth" else ""
+        return UnitError(
+            "unit-unknown", f"`{unit}` is not a unit of {WORDS[kind]}",
+            f"write `KiB{per}` (1,024 B{per}) or `kB{per}` (1,000 B{per})",
+        )  # fmt: skip
     meant = _meant(unit, kind)
     help = f"write `{meant}`" if meant else _converted(number, unit, kind) or units
     return UnitError("unit-unknown", f"`{unit}` is not a unit of {WORDS[kind]}", help)

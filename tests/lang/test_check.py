@@ -217,8 +217,8 @@ def test_what_the_help_says_is_accepted(wrong: str, right: str, help: str) -> No
 @pytest.mark.parametrize(
     ("wrong", "right", "help"),
     [
-        ("core window 512, waiting 97", "core window 512, waiting 97, dispatch 6", "add `dispatch 6`"),
-        (ADD, f"{ADD}, throughput 0.5 cycles", "add `throughput 0.5 cycles`"),
+        ("core window 512, waiting 97", "core window 512, waiting 97, dispatch 6", "such as `dispatch 6`"),
+        (ADD, f"{ADD}, throughput 0.5 cycles", "add `throughput N cycles`, such as `throughput 0.5 cycles`"),
         (f"{ADD}, throughput 1 cycle, port 0", f"{ADD}, throughput 1 cycle, p0", "among `p0` to `p3`"),
         ("peak i8 1 TOP/s, energy", "peak i8 1 TOP/s, energy 20 pJ/OP", "write `energy 20 pJ/OP`"),
     ],

@@ -53,6 +53,7 @@ def test_rates_are_exact() -> None:
         ("32", "needs a unit, but `32` has none"),
         ("32 GB/s", "`GB/s` is the unit of a bandwidth"),
         ("32 kb", "write `kB`"),
+        ("32 KB", r"write `KiB` \(1,024 B\) or `kB` \(1,000 B\)"),
         ("0 B", "must be positive"),
         ("0.3 B", "not a whole number of bytes"),
         ("-3 B", "is not a size"),
