@@ -13,36 +13,50 @@ from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
 
 _NAMES = "ABDEFGHKLMNOPQRSTUVWXYZ"
+_EXAMPLE = "`ik,kj->ij`"
+
+
+class EinsumError(ValueError):
+    """A text that is no einsum. `code` is the diagnostic's; `help` says what to write."""
+
+    def __init__(self, code: str, message: str, help: str) -> None:
+        self.code, self.help = code, help
+        super().__init__(message)
 
 
 def parsed(text: str, ranks: Sequence[int] | None = None) -> tuple[list[str], str]:
     """The letters of each operand and of the result. Without `->`, the result has the letters that occur once, in
     alphabetical order.
 
-    ranks: the operands' numbers of dimensions. Raises ValueError with what is wrong.
+    ranks: the operands' numbers of dimensions. Raises EinsumError.
     """
     plain = text.replace(" ", "")
     if "..." in plain:
-        raise ValueError("`...` is not supported: write a letter for every dimension")
+        raise EinsumError("syntax", "`...` is not supported", f"write a letter for every dimension, as in {_EXAMPLE}")
     left, arrow, right = plain.partition("->")
     inputs = left.split(",")
     wrong = next((c for c in plain.replace("->", "").replace(",", "") if not (c.isascii() and c.isalpha())), None)
     if wrong is not None or not all(inputs) or ("," in right):
-        raise ValueError(f"`{text}` is not of the form `ik,kj->ij`")
+        raise EinsumError("syntax", f"`{text}` is not an einsum", f"write it like {_EXAMPLE}")
     if not arrow:
         right = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
     for letter in right:
         if letter not in left:
-            raise ValueError(f"the result has the dimension `{letter}`, which no operand has")
+            message = f"the result has the dimension `{letter}`, which no operand has"
+            help = f"every letter after `->` must occur in an operand, as in {_EXAMPLE}"
+            raise EinsumError("name-unknown", message, help)
         if right.count(letter) > 1:
-            raise ValueError(f"the result has the dimension `{letter}` twice")
+            help = f"each letter occurs once after `->`, as in {_EXAMPLE}"
+            raise EinsumError("name-twice", f"the result has the dimension `{letter}` twice", help)
     if ranks is not None:
         if len(ranks) != len(inputs):
-            raise ValueError(f"`{text}` is of {len(inputs)} operands, and there are {len(ranks)}")
+            message = f"`{text}` is of {len(inputs)} operands, but {len(ranks)} are given"
+            raise EinsumError("function-arguments", message, "separate the letters of the operands by `,`")
         for k, (letters, rank) in enumerate(zip(inputs, ranks, strict=True)):
             if len(letters) != rank:
                 has = f"{rank} dimension{'s' * (rank != 1)}"
-                raise ValueError(f"operand {k + 1} has {has}, and `{letters}` stands for {len(letters)}")
+                message = f"operand {k + 1} has {has}, but `{letters}` stands for {len(letters)}"
+                raise EinsumError("function-arguments", message, "write a letter for every dimension")
     return inputs, right
 
 
@@ -56,8 +70,8 @@ def kernel_of(text: str, type_: str = "f64", name: str = "einsum") -> CheckedFil
     span = Span(1, 1, 1, max(2, len(text) + 1))
     try:
         inputs, out = parsed(text)
-    except ValueError as error:
-        raise InputError(source, [Diagnostic("py-call", str(error), span, "such as `ik,kj->ij`")]) from None
+    except EinsumError as error:
+        raise InputError(source, [Diagnostic(error.code, str(error), span, error.help)]) from None
     made = _kernel(inputs, out, type_, name, span)
     report = Report()
     check_kernel(made, report)

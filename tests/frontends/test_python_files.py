@@ -77,7 +77,18 @@ def test_a_file_stands_for_the_functions_with_shapes(plain: Path, capsys: pytest
         (["convert", "gemv", "--torch"], 2, "`gemv` does not end in .py"),
         (["convert", "plain.py", "-o", "plain.py"], 2, "-o writes a .roof file"),
         (["convert", "plain.py", "--type", "f32"], 2, "--type is for --einsum"),
-        (["convert", "--einsum", "ij->k"], 1, "the result has the dimension `k`, which no operand has"),
+        (
+            ["convert", "--einsum", "ij->k"],
+            1,
+            "error[name-unknown]: the result has the dimension `k`, which no operand",
+        ),
+        (
+            ["convert", "--einsum", "ij->k"],
+            1,
+            "help: every letter after `->` must occur in an operand, as in `ik,kj->ij`",
+        ),
+        (["convert", "--einsum", "ij->ii"], 1, "error[name-twice]: the result has the dimension `i` twice"),
+        (["convert", "--einsum", "i.j"], 1, "error[syntax]: `i.j` is not an einsum"),
         (["convert", "--einsum", "ij", "--type", "f65"], 2, "there is no type `f65`"),
     ],
 )

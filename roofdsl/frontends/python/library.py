@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from roofdsl.frontends.einsum import parsed
+from roofdsl.frontends.einsum import EinsumError, parsed
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.calls import Call
 from roofdsl.frontends.python.indexing import Part
@@ -196,8 +196,8 @@ class Library(Statistics):
         values = [self.arithmetic.value(v, call.node) for v in call.args[1:]]
         try:
             inputs, out = parsed(call.args[0].value, [len(v.shape) for v in values])
-        except ValueError as error:
-            raise Refused("py-call", str(error), call.node.args[0]) from None
+        except EinsumError as error:
+            raise Refused("py-call", str(error), call.node.args[0], error.help) from None
         pairs = list(zip(values, inputs, strict=True))
         return self.reductions.contract(pairs, out, call.node, "s" if not out else "t")
 
