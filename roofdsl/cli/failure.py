@@ -35,7 +35,7 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, CommandError):
         return Failure(2, error.message, error.help)
     if isinstance(error, click.ClickException):
-        return Failure(2, error.format_message(), before=_usage(error))
+        return Failure(2, error.format_message(), _missing(error), before=_usage(error))
     if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
         return Failure(2, f"the output cannot be written: {error.strerror}")
     if isinstance(error, budget.Spent):
@@ -61,6 +61,12 @@ def with_unit_joined(failure: Failure, args: Sequence[str]) -> Failure:
 def out_of_budget(own: budget.Budget) -> Failure:
     """The failure of a command that was stopped with nothing to show."""
     return Failure(2, *stopped(own))
+
+
+def _missing(error: click.ClickException) -> str:
+    """What to add if the machine is missing; empty for other errors."""
+    lacks = isinstance(error, click.MissingParameter) and error.param is not None and "--machine" in error.param.opts
+    return "add one, such as `--machine v100`; `roofdsl machines` lists them" if lacks else ""
 
 
 def _usage(error: click.ClickException) -> str:

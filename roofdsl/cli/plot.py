@@ -90,9 +90,14 @@ def _command(name: str, kind: Kind) -> click.Command:
         save_figure(Path(output), kind.figure(_asked(kind, given), **given))
 
     run.__doc__ = kind.about
-    several = kind.files.endswith("...") or kind.files.endswith("...]")
-    shape: Given = {"nargs": -1, "metavar": kind.files} if several else {}
-    files = click.argument("files" if several else "file", required=not kind.files.startswith("["), **shape)
+
+    def single(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> Sequence[str]:
+        if kind.files == "FILE" and len(value) > 1:
+            raise click.UsageError(f"`plot {name}` draws one kernel; run it once for each", ctx)
+        return value
+
+    required = not kind.files.startswith("[")
+    files = click.argument("files", nargs=-1, metavar=kind.files, required=required, callback=single)
     command: Any = run
     options = [SHARED[each] if isinstance(each, str) else _option(each) for each in kind.options]
     for decorate in reversed([files, *options[:1], figure_option, *options[1:], look_options(bars=kind.has_bars)]):
@@ -125,7 +130,8 @@ def _asked(kind: Kind, given: Given) -> Asked:
     machines = [load_machine(name) for name in _machine_names(given)]
     settings, sizes, results = given.pop("settings"), given.pop("at", ()), given.pop("results", ())
     if kind.files == "FILE":
-        chosen = choose_kernels(given.pop("file"), "the figure shows a kernel")
+        (file,) = given.pop("files")
+        chosen = choose_kernels(file, "the figure shows a kernel")
         return Asked(kernels_of(chosen, settings), machines, warn=warn, **_shared(given))
     each = [(subjects_of(c, at), at) for c, many in choose_all(given.pop("files"), settings, sizes) for at in many]
     subjects = [subject for some, _ in each for subject in some]

@@ -123,7 +123,7 @@ def simulate(
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
-    _refuse_pairs(cache, machine_name, traffic, around, policy, bypass)
+    _refuse_pairs(cache, machine_name, line, sector, traffic, around, policy, bypass)
     chosen = choose_kernels(
         file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)"
     )
@@ -155,13 +155,22 @@ def simulate(
 
 
 def _refuse_pairs(  # noqa: PLR0917
-    cache: int | None, machine_name: str | None, traffic: Traffic | None, around: bool, policy: Policy, bypass: bool
+    cache: int | None,
+    machine_name: str | None,
+    line: int | None,
+    sector: int | None,
+    traffic: Traffic | None,
+    around: bool,
+    policy: Policy,
+    bypass: bool,
 ) -> None:
     """Raise click.UsageError for options that do not go together."""
     if cache is not None and machine_name is not None:
         raise click.UsageError("--cache and --machine both define the caches; choose one")
     if traffic is not None and around:
         raise click.UsageError("--around allocates no line on a write miss, so --traffic has no effect")
+    if line is None and machine_name is None and sector is not None:
+        raise click.UsageError("--sector divides a line: give the size of a line as well, as in --line 64B")
     if bypass and policy != "opt":
         raise click.UsageError("--bypass needs to know the future: give --policy opt")
 

@@ -92,7 +92,7 @@ MOST_VARIANTS = 1000
 @click.option("--plot", "figure", metavar="OUT.svg|png|pdf", help="Draw curves over one parameter, or maps over two.")
 @look_options("figure")
 @click.option("--show", "shown", metavar="COLUMN", help="The column to draw; by default, the rate.")
-@click.option("--over", "over_text", metavar="X[,Y]", help="The parameter, or two, to draw over.")
+@click.option("--over", "over_text", metavar="X[,Y]", help="One parameter (curves) or two (a map) for the axes.")
 @click.option(
     "--jobs",
     type=click.IntRange(1),

@@ -92,7 +92,8 @@ def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
 
 def _check_level(level: CacheLevel) -> None:
     name, line, size = level.name, level.line_bytes, level.size_bytes
-    which = "a cache" if name == "cache" else name  # the name that `simulate --cache` gives its only level
+    alone = name == "cache"  # the name that `simulate --cache` gives its only level
+    which, the = ("a cache", "the cache") if alone else (name, name)
     for what, value in (("line", line), ("sector", level.sector)):
         if value < SMALLEST or value & (value - 1) or value > LARGEST_LINE:
             raise CommandError(
@@ -101,7 +102,9 @@ def _check_level(level: CacheLevel) -> None:
             )
     if level.sector > line or line // level.sector > MOST_SECTORS:
         raise CommandError(
-            f"a sector of {level.sector} B does not fit a line of {line} B of {name}",
+            f"a sector of {level.sector} B does not fit into a line of {line} B of {the}"
+            if level.sector > line
+            else f"a line of {line} B of {the} has too many sectors of {level.sector} B",
             f"a line has 1 to {MOST_SECTORS} sectors",
         )
     if size < line:
@@ -119,7 +122,7 @@ def _check_level(level: CacheLevel) -> None:
     ways = level.ways or level.lines
     if level.policy == "plru" and ways & (ways - 1):
         raise CommandError(
-            f"the tree of PLRU needs a power of two of ways, and {name} has {ways}", "use lru, fifo or other ways"
+            f"PLRU needs a power of two as the number of ways, but {the} has {ways}", "use lru, fifo or other ways"
         )
 
 
@@ -138,7 +141,8 @@ def _check_future(levels: Sequence[CacheLevel]) -> None:
         )
     if best.sector != best.line_bytes or best.write != "back" or best.write_miss == "around":
         raise CommandError(
-            "the best replacement is simulated only for whole lines, write-back, and write misses that take a line",
+            "the best replacement is simulated only for whole lines in a write-back cache that allocates a line on a "
+            "write miss",
             "leave out --sector, --write through and --around",
         )
 

@@ -50,6 +50,8 @@ FAILS = {
     "no_stream": ("machines flow summit --from DRAM --to HBM0", 2),
     "machine_not_kernel": ("predict models/machines/summit.roof --machine v100", 2),
     "bad_figure": ("plot roofline gemv --machine v100 -o roof.gif", 2),
+    "machine_missing": ("predict gemv", 2),
+    "one_kernel": ("plot traffic gemv matmul -o q.svg", 2),
     "bad_point": ("plot roofline --machine v100 -o roof.svg --measured=mine=3", 2),
 }
 

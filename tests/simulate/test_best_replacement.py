@@ -258,6 +258,7 @@ def test_both_replacements_in_a_table(sheet: str, simulated: Command) -> None:
         ("gemv --machine zen2_epyc_7452 --set n=9 --policy opt", "in a single cache, and there are 3"),
         ("gemm_f16 --cache 4KiB --policy opt --set m=9,n=9,k=9", "give a --line"),
         ("gemv --cache 4KiB --sector 32B --line 64B --policy opt --set n=9", "whole lines"),
+        ("gemv --cache 4KiB --sector 32B --set n=9", "give the size of a line as well, as in --line 64B"),
     ],
 )
 def test_errors_of_the_command(args: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

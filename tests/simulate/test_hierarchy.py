@@ -232,8 +232,9 @@ GEMV = "kernel gemv(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n  
         ([CacheLevel("L1", 4096, 4)], "does not hold a whole number of elements of A"),
         ([CacheLevel("L1", 4096, 64, 5)], "does not divide into sets of 5 ways"),
         ([CacheLevel("L1", 4096, 64, 0)], "has 0 ways"),
-        ([CacheLevel("L1", 3 * 4096, 64, None, "plru")], "power of two of ways"),
+        ([CacheLevel("L1", 3 * 4096, 64, None, "plru")], "power of two as the number of ways, but L1 has 192"),
         ([CacheLevel("L1", 4096, 64, 4, sector_bytes=128)], "does not fit"),
+        ([CacheLevel("L1", 4096, 128, 4, sector_bytes=8)], "too many sectors of 8 B"),
         ([CacheLevel("L1", 4096, 64, 4, inclusion="inclusive")], "first level"),
         ([CacheLevel("L1", 4096, 64), CacheLevel("L2", 8192, 32)], "may not become smaller"),
         (
