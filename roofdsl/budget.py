@@ -315,7 +315,7 @@ def leave_out(what: str) -> str:
     budget.left_out[what] = None
     if not budget.chosen:
         return f"left out after {shown(budget)}"
-    return f"left out to stay within {shown(budget)}: `--budget {longer(budget)}` searches longer"
+    return f"left out to stay within {shown(budget)}; `--budget {longer(budget)}` searches longer"
 
 
 def is_memory_spent() -> bool:

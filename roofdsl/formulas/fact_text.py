@@ -1,4 +1,4 @@
-"""The assumptions of closed forms, in words and as formulas: `for n >= 4, rows aligned`."""
+"""The assumptions of closed forms, in words and as formulas: `for n >= 4, rows that begin at line boundaries`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fact_text(fact: Fact) -> str:
         case CacheMultiple(unit_bytes):
             return f"{CACHE} a multiple of {unit_bytes}"
         case RowsAligned():
-            return "rows aligned"
+            return "rows that begin at line boundaries"
         case LeadingTerms():
             return "leading terms"
     raise TypeError(type(fact))

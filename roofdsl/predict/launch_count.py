@@ -23,7 +23,7 @@ def number_of_launches(name: str, steps: Sequence[Step], env: Mapping[str, int])
             return launch_counts(steps, env).total()
     except budget.Spent:
         raise CommandError(
-            f"{what} takes too long to count: {budget.leave_out(what)}",
+            f"counting the launches of kernel {name} takes too long ({budget.leave_out(what)})",
             "on a GPU, loops that depend on each other run on the host, which launches what is inside them again and "
             "again; use smaller sizes",
         ) from None

@@ -86,11 +86,11 @@ def closed_terms(
     NotExact.
     """
     if machine.caches:
-        raise NotExact(f"Q behind the caches of {machine.name}")
+        raise NotExact(f"Q behind the caches of {machine.name} has no single closed form")
     if machine.main_memory.duplex:
         raise NotExact(f"{machine.main_memory.name} of {machine.name} loads and stores at the same time")
     if not machine.one_sequence or options.ceilings or options.data:
-        raise NotExact("a term that is itself a maximum")
+        raise NotExact("one of its terms is itself a maximum")
     memory = machine.main_memory
     moving = level_seconds(memory.name, memory.bandwidth_bytes_per_s, duplex=False)
     launching = launch_seconds(machine)

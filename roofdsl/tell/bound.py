@@ -17,7 +17,7 @@ from roofdsl.tell.bound_argument import argument, short
 
 Json = dict[str, Any]
 SCHEMA = "roofdsl.bound/1"
-VALID = "every legal order, all sizes the kernel allows, all S >= 1"
+VALID = "every legal order, all sizes the kernel allows, and all S >= 1"
 NAMES = {
     "compulsory": "every element that is read before it is written is loaded once",
     "partition": "while T elements arrive in fast memory, only a limited number of executions can use what is there",

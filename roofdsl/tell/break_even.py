@@ -35,7 +35,7 @@ def _table(found: Sequence[Found], total: Found | None, values: Mapping[str, int
     if total is None:
         return figures(threshold_rows(found[0][1], values))
     rows = [(t.label, answer(c, values), _limit(c)) for t, c in found]
-    head = ("", "", "all else large") if any(limit for _, _, limit in rows) else ()
+    head = ("", "", "limit (all other sizes large)") if any(limit for _, _, limit in rows) else ()
     return figures([*rows, ("all together", answer(total[1], values), "")], head)
 
 

@@ -127,7 +127,7 @@ def noted_with(q: Quantity, whole: Quantity) -> Quantity:
 
 
 def assumptions(facts: Sequence[Fact]) -> Sentence:
-    """`for n >= 4, rows aligned`: the conditions under which a form holds, in addition to the kernel's own."""
+    """`for n >= 4, b >= 2`: the conditions under which a form holds, in addition to the kernel's own."""
     out: list[Inline] = []
     for fact in facts:
         words, formula = fact_text(fact), fact_latex(fact)

@@ -102,7 +102,7 @@ def blocks(run: SimulatedRun) -> list[Block]:
     ]
     scalars = run.scalar_load_bytes + run.scalar_store_bytes
     if scalars:
-        found.append(line(f"bytes with {scalars} B of scalars, which live in registers, not in lines"))
+        found.append(line(f"the bytes include {scalars} B of scalars, which are in registers"))
     if run.streamed_bytes:
         last = run.levels[-1].name
         found.append(line(f"{show_bytes(run.streamed_bytes)} of stores bypass the caches, and count below {last} only"))

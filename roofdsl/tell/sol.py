@@ -21,6 +21,12 @@ from roofdsl.tell.prediction import NOTHING
 
 SCHEMA = "roofdsl.sol/1"
 
+TIME_OF = {
+    "operations": "the time of the operations at the machine's rates",
+    "launches": "the time of the launch itself",
+}
+"""What the floor is the time of, for terms that are no traffic."""
+
 SLOWLY = " (`predict` counts all bytes, which may take too long at these sizes.)"
 """For a time that is certain, or bounded, without all bytes."""
 
@@ -48,7 +54,7 @@ def blocks(found: SpeedOfLight, text: Printed | None = None) -> list[Block]:
     least = f"No code with these operations takes less than {show_time(floor.time_s)}"
     parts = [
         *_head(floor),
-        line(f"{least}: {ARGUMENTS[floor.by.argument]}." if floor.time_s else f"{NOTHING.capitalize()}.", 0),
+        line(f"{least}, {_limited_by(floor)}." if floor.time_s else f"{NOTHING.capitalize()}.", 0),
         *_terms(floor),
         figures(list(_times(found, text)), ("", "time", "over the floor", ""), right=(1, 2)),
     ]
@@ -59,6 +65,12 @@ def blocks(found: SpeedOfLight, text: Printed | None = None) -> list[Block]:
     return parts + _end(floor, found.claim)
 
 
+def _limited_by(floor: Floor) -> str:
+    """`the time of the operations at the machine's rates`, or the traffic and why no order moves less."""
+    why = floor.by.argument
+    return TIME_OF.get(why) or f"the time of the {floor.by.name} traffic, because {ARGUMENTS[why]}"
+
+
 def _printed(found: SpeedOfLight, text: Printed) -> list[Block]:
     """The text of the best order, and how its own time compares."""
     assert found.best is not None
@@ -67,7 +79,7 @@ def _printed(found: SpeedOfLight, text: Printed) -> list[Block]:
         parts: list[Block] = [Gap(), line(f"The lines of the best order found{place}:", 0)]
         parts += [line(own) for own in text.lines]
     else:
-        near = "The kernel, as near to the best order found as a `.roof` file comes:"
+        near = "The closest that a `.roof` file can come to the best order found:"
         parts = [Gap(), line(near if text.kind == "registers" else "The kernel in the best order found:", 0)]
         parts += [line(own) for own in text.text.splitlines()]
     told = _compared(found.best, text)
@@ -81,7 +93,7 @@ def _compared(best: Schedule, text: Printed) -> str:
     if text.estimate is None:
         return "" if text.kind == "lines" and not best.directives else _not_predicted(text)
     command = "predict" if text.traffic is None else f"predict --traffic {text.traffic}"
-    this = "this text" if text.text else "this kernel"
+    this = "the printed kernel" if text.text else "the kernel with these lines"
     gives, slowly = f"`{command}` gives {this}", ""
     if text.estimate.at_most:
         gives, slowly = f"By the rules of `{command}`, {this} takes", SLOWLY
@@ -98,14 +110,18 @@ def _compared(best: Schedule, text: Printed) -> str:
     return f"{gives} {time}: {why}.{slowly}"
 
 
+def _named(text: Printed) -> str:
+    return "the printed kernel" if text.text else "the kernel with these lines"
+
+
 def _not_predicted(text: Printed) -> str:
     """Why there is no time for a text, and what to do."""
     accesses = text.accesses
     if text.why_not:
-        return f"`predict` gives this text no time: {text.why_not}."
+        return f"`predict` found no time for {_named(text)}, because {text.why_not}."
     if accesses is None:
-        return "`predict` may need more time for this text than its budget; try it with smaller sizes."
-    made = f"`predict` has to simulate this text, which makes {accesses:,} accesses"
+        return f"`predict` may need more time for {_named(text)} than its budget; try it with smaller sizes."
+    made = f"`predict` has to simulate {_named(text)}, which makes {accesses:,} accesses"
     if accesses > LONGEST_SIMULATION:
         return f"{made}, more than its limit of {LONGEST_SIMULATION:,}; try it with smaller sizes."
     return f"{made}; try it with a larger `--budget`, or with smaller sizes."
@@ -116,7 +132,7 @@ def program_blocks(found: ProgramLight) -> list[Block]:
     floor = found.fused.floor
     parts = [
         *_head(floor),
-        line(f"Fused into one launch, it takes at least {show_time(floor.time_s)}: {ARGUMENTS[floor.by.argument]}.", 0),
+        line(f"Fused into one launch, it takes at least {show_time(floor.time_s)}, {_limited_by(floor)}.", 0),
         *_terms(floor),
         figures(list(_program_times(found)), ("", "time", "over the floor", ""), right=(1, 2)),
         Gap(),
@@ -171,7 +187,7 @@ def _program_times(found: ProgramLight) -> Iterator[tuple[str, str, str, str]]:
         "floor, as launched",
         show_time(found.launched_s),
         _over(found.launched_s, floor),
-        f"{count}, each from memory",
+        f"{count}, each from memory" if found.launches > 1 else f"{count}, from memory",
     )
     for name, time_s, at_most in (
         ("best orders found", found.best_s, False),

@@ -31,7 +31,7 @@ def blocks(
         _, _, bound, work, moved = _row(whole)
         found += [figures([["bound", bound], *([["W", work], ["Q", moved]] if work else [])])]
     if whole.searched_to is not None:
-        found += [Gap(), line(f"found by search up to {over} = {whole.searched_to:,}, not derived ({whole.why})")]
+        found += [Gap(), line(f"found by a search up to {over} = {whole.searched_to:,}, because {whole.why}")]
         found += [line("a bound that holds only between two powers of two may be missing")]
     return found
 

@@ -14,7 +14,7 @@ from roofdsl.sets.plateaus import Growth
 CONVENTIONS: dict[Traffic, str] = {
     "once": "every datum counts once, whether it is read or written",
     "load_store": "data that are read first are loaded, written data are stored",
-    "write_allocate": "as load_store, and a write miss loads too",
+    "write_allocate": "like load_store, but a write miss also loads its line",
 }
 
 NO_PAIR = "no fused pair: at most half the fused peak"

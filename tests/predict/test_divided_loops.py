@@ -262,4 +262,4 @@ def test_code_whose_accesses_data_choose_is_not_called_dependent() -> None:
         "    for i in range(n):\n        y[i] = x[col[i]]\n"
     )
     told = undivided(gather)
-    assert "data choose what gather accesses" in told and "independent" not in told
+    assert "what gather accesses depends on data" in told and "independent" not in told

@@ -42,7 +42,7 @@ FACTS: list[tuple[Fact, str, str | None]] = [
     (Compared(Z, "<", 24 * B**2), "Z < 24*b**2", "Z < 24 b^{2}"),
     (CacheMultiple(8), "Z a multiple of 8", None),
     (ODD, "n % 2 == 1", None),
-    (ALIGNED, "rows aligned", None),
+    (ALIGNED, "rows that begin at line boundaries", None),
     (LeadingTerms(), "leading terms", None),
 ]
 
@@ -84,7 +84,10 @@ def test_what_no_sizes_decide() -> None:
 
 
 def test_words_are_said_once_and_in_order() -> None:
-    assert facts_text([at_least("n", 4), RowsAligned(), ALIGNED, at_least("n", 4)]) == "n >= 4, rows aligned"
+    assert (
+        facts_text([at_least("n", 4), RowsAligned(), ALIGNED, at_least("n", 4)])
+        == "n >= 4, rows that begin at line boundaries"
+    )
     assert facts_text([]) == ""
 
 
