@@ -103,7 +103,7 @@ def _machine(path: Path | None) -> Machine:
     found = load_machine(str(path))
     if found.processor != processor_name():
         whose = found.processor or "an unnamed processor"
-        raise CommandError(f"`{path}` was measured on {whose}, and this is {processor_name()}")
+        raise CommandError(f"`{path}` was measured on {whose}, but this computer has {processor_name()}")
     return found
 
 

@@ -99,7 +99,7 @@ def run_all(
         stored = Stored(machine_in(folder, text), origin_now(text), {})
         if machine is not None and stored.machine.processor != processor_name():
             whose = stored.machine.processor or "an unnamed processor"
-            raise CommandError(f"`{machine}` was measured on {whose}, and this is {processor_name()}")
+            raise CommandError(f"`{machine}` was measured on {whose}, but this computer has {processor_name()}")
     session = _Session(stored, tuple(maths), tell)
     for name, case in SETS[of]().items():
         if names and name not in names and name not in stored.results:

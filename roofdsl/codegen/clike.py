@@ -182,7 +182,7 @@ _HELPERS: dict[str, str] = {
 }}""",
     "f16_to_f32": """{q} float f16_to_f32(uint16_t h) {{
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
-    if (rest >= 0x0f800000) return bits_to_f32(sign | 0x70000000 | rest);  // infinite or no number
+    if (rest >= 0x0f800000) return bits_to_f32(sign | 0x70000000 | rest);  // infinity or NaN
     return bits_to_f32(sign | f32_to_bits(bits_to_f32(rest) * 0x1p112f));
 }}""",
     "f32_to_f16": """{q} uint16_t f32_to_f16(float x) {{  // to nearest, ties to even

@@ -109,7 +109,8 @@ def header_of(spread: Spread, syntax: CLike, once: bool = True) -> LoopHeader:
             mine, stride = f"{whole}{rank} * {factor}", f"{whole}{size} * {factor}"
         first = mine if start.text == "0" else f"{start.at(SUM)} + {mine}"
         if once and spread.level == "grid":
-            out.add("#pragma unroll 1  // most threads have one iteration: a count of them would cost a division")
+            why = "most threads run one iteration; unrolling would need a trip count, which costs a division"
+            out.add(f"#pragma unroll 1  // {why}")
         syntax.open(out, f"for (index_t {var} = {first}; {var} < {stop.at(SUM)}; {var} += {stride})")
 
     return opened
@@ -233,7 +234,7 @@ class _Builder:
             place = self.place_of[id(node)]
             copies = private_copies(self.plain, node, place, self.free, self.private_loops, taken=self.taken)
             self.copies[id(node)] = copies
-            self.taken |= {buffer.name for buffer in copies.buffers} if copies else set()
+            self.taken |= {buffer.name for _, buffer in copies.buffers} if copies else set()
         return self.copies[id(node)]
 
     def _function(self) -> str:
@@ -261,11 +262,11 @@ class _Builder:
         """One launch with copies; if that is not always better, the host chooses between it and launches without."""
         name = self._function()
         comments = [f"// Each thread has its own {_listed(copies.names)}."]
-        comments += [f"// {buffer.name} has one for each thread." for buffer in copies.buffers]
+        comments += [f"// {buffer.name} holds the {name} of every thread." for name, buffer in copies.buffers]
         headers = {id(s.loop): header_of(s, self.syntax) for s in copies.nest.spread}
         spread = tuple(s.loop.var for s in copies.nest.spread)
         around = Around(comments, headers, self._ranks(copies.nest), own=copies.own, scalars=copies.scalars)
-        self.buffers += copies.buffers
+        self.buffers += [buffer for _, buffer in copies.buffers]
         self._write(name, variables, (copies.nest.root,), around)
         seen = copies.counted
         call = Call(name, variables, copies.nest.dims, spread, copied=copies.names, nodes=(seen,), nest=seen)

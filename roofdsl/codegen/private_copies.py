@@ -40,8 +40,9 @@ class Copies(Record):
     """A nest with copies of the arrays and scalars `names`.
 
     counted: the nest as the caches see it, without what is in registers, its loops over threads marked parallel. own:
-    local arrays; scalars: those that are variables of a thread. buffers: arrays of all threads' copies; buffer_bytes:
-    of all of them. iterations: executions of statements by one thread, at most; None if their number has no form.
+    local arrays; scalars: those that are variables of a thread. buffers: arrays of all threads' copies, each with the
+    name of the array that is copied; buffer_bytes: of all of them. iterations: executions of statements by one thread,
+    at most; None if their number has no form.
     """
 
     names: tuple[str, ...]
@@ -49,7 +50,7 @@ class Copies(Record):
     counted: For
     own: tuple[Array, ...]
     scalars: frozenset[str]
-    buffers: tuple[Array, ...]
+    buffers: tuple[tuple[str, Array], ...]
     buffer_bytes: IntExpr
     iterations: IntExpr | None
 
@@ -106,8 +107,8 @@ def private_copies(
         return None
     nest, seen = _in_place(nest, beside), _in_place(seen, beside)
     counted = loops_of_threads(seen) or seen.root
-    buffers = tuple(place.array for place in beside.values())
-    size = add(*(mul(Const(a.type.bytes), *a.dims) for a in buffers))
+    buffers = tuple((name, place.array) for name, place in beside.items())
+    size = add(*(mul(Const(a.type.bytes), *a.dims) for _, a in buffers))
     return Copies(
         tuple(kept), nest, counted, tuple(own.values()), scalars, buffers, size, _iterations(nest, kernel, position)
     )

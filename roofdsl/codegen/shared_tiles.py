@@ -108,7 +108,8 @@ class Tile:
         done = {loop.var for pair in pairs for loop in pair[:2]}
         open_ = [loop.var for loop in chain if loop.var not in done]
         if not pairs:
-            raise refused(self.kernel, "it has no loops over tiles", "write `tile i, j, k by b`")
+            names = ", ".join(loop.var for loop in chain)
+            raise refused(self.kernel, "it has no loops over tiles", f"tile its loops, as in `tile {names} by 16`")
         if open_:
             names = listed([f"`{v}`" for v in open_], "and")
             raise refused(self.kernel, f"{names} {'are' if len(open_) > 1 else 'is'} not tiled", "tile all its loops")

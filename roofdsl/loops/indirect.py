@@ -51,16 +51,16 @@ INSTEAD = "`derive` gives intervals for all data, and `simulate --data` the exac
 
 
 def require_affine(kernel: Kernel, what: str = "this analysis", instead: str = INSTEAD) -> None:
-    """Raises CommandError for a kernel with index arrays; `what` is not available for it: "`bound`". The help says what
-    to do `instead`.
+    """Raises CommandError for a kernel with index arrays, which `what` cannot analyze: "`bound`". The help says what to
+    do `instead`.
     """
     if not is_indirect(kernel):
         return
     read = first_read(kernel)
     subscripts = ", ".join(map(str, read.subscripts))
     raise CommandError(
-        f"data choose what kernel {kernel.name} accesses: it reads `{read.array.name}[{subscripts}]` in a subscript or "
-        f"loop bound; {what} is not available for such kernels",
+        f"what kernel {kernel.name} accesses depends on data (it reads `{read.array.name}[{subscripts}]` in a "
+        f"subscript or loop bound), so {what} cannot analyze it",
         instead,
     )
 

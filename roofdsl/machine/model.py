@@ -372,7 +372,8 @@ class Machine(Record):
         if unit is not None:
             have = [p.type for p in self.peaks if p.cls == unit]
             what = f"machine {self.name} has no {unit} rate for {type_name}"
-            return CommandError(what, f"it has {unit} for {', '.join(have)}" if have else "leave out `--unit`")
+            units = "sparse tensor units" if unit == "tensor_sparse" else "tensor units"
+            return CommandError(what, f"its {units} take {', '.join(have)}" if have else "leave out `--unit`")
         have = [t for t in self.types if any(p.type == t and p.cls not in MATRIX_CLASSES for p in self.peaks)]
         listed = ", ".join(have) if have else f"only matrix rates, for {', '.join(self.types)}"
         return CommandError(f"machine {self.name} has no peak for {type_name}", f"it has {listed}")

@@ -113,8 +113,9 @@ class Times:
         """The warning about a noisy measurement; None for a calm one."""
         if self.all_disturbed:
             return (
-                "other programs took cores away or shared them, or the clock was slow, during "
-                f"{len(self.disturbed)} of {len(self.seconds)} repeats; these count, since too few others are left"
+                "other programs used the cores, or the clock was slow, during "
+                f"{len(self.disturbed)} of {len(self.seconds)} repeats; these repeats are included, because too few "
+                "undisturbed ones remain"
             )
         if not self.noisy:
             return None

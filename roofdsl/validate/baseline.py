@@ -165,8 +165,8 @@ def require_device(baseline: Baseline, now: set[str]) -> None:
     if then - now:
         theirs, ours = " and ".join(sorted(then - now)), " and ".join(sorted(now))
         raise CommandError(
-            f"the baseline `{baseline.path}` was measured on {theirs}, and this is {ours}",
-            "measure the baseline again on this one",
+            f"the baseline `{baseline.path}` was measured on {theirs}, but this computer has {ours}",
+            "measure a new baseline on this computer",
         )
 
 

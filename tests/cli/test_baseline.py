@@ -82,7 +82,7 @@ def test_another_processor_is_refused_before_anything_is_measured(
     monkeypatch.setattr("roofdsl.cli.validate.measure_settled", None)
     given = ["validate", str(folder / "add.roof"), "--machine", str(folder / "fast.roof"), "--set", "n=2000"]
     assert run([*given, "--baseline", str(folder / "other.json")]) == 2
-    assert "was measured on Z80, and this is" in capsys.readouterr().err
+    assert "was measured on Z80, but this computer has" in capsys.readouterr().err
 
 
 def test_a_run_is_measured_and_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

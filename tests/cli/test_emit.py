@@ -49,7 +49,10 @@ REFUSED = {
     "emit gemv": (2, "Missing option '--to'"),
     "emit gemv --to fortran": (2, "'fortran' is not one of"),
     "emit gemv --to c --variant tiled": (2, "there is no variant `tiled` of c"),
-    "emit gemv --to cuda --variant tiled": (2, "it has no loops over tiles"),
+    "emit gemv --to cuda --variant tiled": (
+        2,
+        "it has no loops over tiles\nhelp: tile its loops, as in `tile i, j by 16`",
+    ),
     "emit matmul_tiled --to cuda --variant tiled": (2, "shared memory needs a number for `b`"),
     "emit matmul_tiled --to cuda --variant tiled --set b=1024": (2, "use smaller tiles"),
     "emit trsv --to c --variant parallel": (2, "has no loop whose iterations are known to be independent"),

@@ -88,7 +88,7 @@ def test_looks_are_of_figures(capsys: pytest.CaptureFixture[str]) -> None:
 def test_points_beyond_the_limits_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "a.svg")
     assert run([*PLOTS["roofline"].split(), "--machine", "v100", "-o", out, "--xlim", "10:100"]) == 0
-    assert "1 point beyond the limits" in capsys.readouterr().err
+    assert "1 point lies outside the axis limits" in capsys.readouterr().err
 
 
 def test_ceilings_of_other_operations_are_not_drawn(tmp_path: Path) -> None:

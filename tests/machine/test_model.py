@@ -70,7 +70,7 @@ def test_a_fused_rate_below_the_unfused_one_is_no_bound() -> None:
     [
         ("f32", "fma", "machine m has no peak for f32", "it has f64"),
         ("f16", "fma", "machine m runs f16 on its matrix units only", "--unit tensor"),
-        ("f64", "tensor", "machine m has no tensor rate for f64", "it has tensor for f16"),
+        ("f64", "tensor", "machine m has no tensor rate for f64", "its tensor units take f16"),
         ("f16", "tensor_sparse", "machine m has no tensor_sparse rate for f16", "leave out `--unit`"),
     ],
 )

@@ -113,7 +113,7 @@ def test_where_all_are_disturbed_all_count() -> None:
         clock.run(0.1)
 
     times = time_calls([run], Plan(repeats=6, sample_s=0, warm_s=0), clock=clock, lost=lambda: made[0])
-    assert len(times.seconds) == len(times.disturbed) == 18 and "took cores away" in str(times.warning())
+    assert len(times.seconds) == len(times.disturbed) == 18 and "other programs used the cores" in str(times.warning())
 
 
 def test_noise_is_said() -> None:

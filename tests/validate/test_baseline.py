@@ -152,7 +152,7 @@ def test_both_kinds_of_files_are_read(tmp_path: Path) -> None:
 
 
 def test_another_processor_and_another_machine_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="was measured on Z80, and this is"):
+    with pytest.raises(CommandError, match="was measured on Z80, but this computer has"):
         judged(run(noise(1), device={"name": "Z80"}), run(noise(2)))
     document = to_json([compare(P, run(noise(1)), MACHINE)])
     now = [compare(P, run(noise(2)), MACHINE)]

@@ -76,7 +76,9 @@ def _numbers(path: str, axes: Mapping[str, Any], settings: Mapping[str, int]) ->
     variable = [name for name, kind in kinds.items() if kind == "var"]
     for name in settings:
         if name not in variable:
-            help = did_you_mean(name, variable, f"its `var` axes are {', '.join(variable)}" if variable else "")
+            listed = ", ".join(variable)
+            known = f"its only `var` axis is {listed}" if len(variable) == 1 else f"its `var` axes are {listed}"
+            help = did_you_mean(name, variable, known if variable else "")
             raise CommandError(f"`{path}` has no `var` axis `{name}`", help)
     missing = [name for name in variable if name not in settings]
     if missing:
