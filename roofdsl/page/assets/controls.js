@@ -94,7 +94,7 @@ function cacheControl(state, change, place) {
     const cache = cacheOf(state);
     return cache === null ? endless : Number(cache);
   };
-  const text = () => (cacheOf(state) === null ? "without bound" : showSize(Number(cacheOf(state))));
+  const text = () => (cacheOf(state) === null ? "unlimited" : showSize(Number(cacheOf(state))));
   const slider = knob({
     label: "fast memory Z", stops, value: bytes, text,
     change: (value) => change((s) => { s.cache = value === endless ? "none" : value; }),
@@ -104,8 +104,8 @@ function cacheControl(state, change, place) {
   return () => {
     slider.refresh();
     const { cache } = machineOf(state);
-    const own = cache === null ? "without bound" : `${cache.name} ${showSize(cache.size)}`;
-    reset.textContent = `as the machine: ${own}`;
+    const own = cache === null ? "unlimited" : `${cache.name} ${showSize(cache.size)}`;
+    reset.textContent = `as on the machine: ${own}`;
     reset.setAttribute("aria-pressed", String(state.cache === "machine"));
   };
 }
@@ -148,7 +148,7 @@ function crossingText(state, change, kernel, k) {
   const found = crossings(kernel, parameter.name, parameter.most, state.sizes[k], predict);
   const upTo = `${parameter.name} up to ${grouped(parameter.most)}`;
   if (found.length === 0) return [`Undecided for ${upTo}.`];
-  if (found.length === 1) return [...termName(found[0].longest), ` is the longest for every ${upTo} at which that is decided.`];
+  if (found.length === 1) return [...termName(found[0].longest), ` is the longest term for every ${upTo}, wherever the page can decide.`];
   const words = { compute: "compute-bound", launch: "bound by its launch" };
   return found.slice(1, 1 + MOST_SHOWN).flatMap(({ from, after, longest }, index) => [
     index > 0 ? "; " : "",

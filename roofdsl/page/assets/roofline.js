@@ -5,7 +5,7 @@ const ANATOMY = [
   ["The slope", "Memory hands over a fixed number of bytes a second. A program that does I operations with each of them gets no further than I times that, a line through the whole plane."],
   ["The roof", "The arithmetic units finish only a fixed number of operations a second, however few bytes they take. That caps everything from above."],
   ["The ridge", "Slope and roof meet at one intensity, the machine's balance. Left of it the arithmetic waits for bytes; right of it the bytes wait for arithmetic."],
-  ["The kernels", "Each kernel stands at its own intensity, as high as roof, slope and launches allow. Move a slider, and it walks."],
+  ["The kernels", "Each kernel stands at its own intensity, as high as roof, slope and launches allow. Move a slider, and the kernel moves."],
 ];
 
 /** The lines to draw: the roofs for the types of all kernels shown, and the ceilings only of the kernel in focus. */

@@ -166,7 +166,7 @@ function howText(found) {
   const said = {
     exact: "the closed form of Q(Z)",
     fits: "all data fit, and each moves once",
-    compulsory: "fast memory without bound",
+    compulsory: "unlimited fast memory",
     plateau: "on a plateau of Q(Z), away from its ends, whose positions are leading terms",
     step: "an interval: Z lies in a step of Q(Z) between two plateaus",
     rows: "an interval: rows begin within cache lines, but the closed form assumes aligned rows",
