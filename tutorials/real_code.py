@@ -43,7 +43,7 @@ void jacobi(int n, const double *restrict a, double *restrict b)
 shell("convert stencil.c")
 
 # %% [markdown]
-# Second, the time on a machine: the bound that no code with these accesses beats, and the time to expect.
+# Second, the time on a machine: the bound, which no code that makes these accesses can beat, and the time to expect.
 
 # %%
 shell("predict stencil.c --machine haswell_e5_2695v3 --set n=6000")
