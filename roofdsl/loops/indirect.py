@@ -51,8 +51,8 @@ INSTEAD = "`derive` gives intervals for all data, and `simulate --data` the exac
 
 
 def require_affine(kernel: Kernel, what: str = "this analysis", instead: str = INSTEAD) -> None:
-    """Raises CommandError for a kernel with index arrays, which `what` cannot analyze: "`bound`". The help says what to
-    do `instead`.
+    """Raises CommandError for a kernel with index arrays, for which `what` is not available: "`bound`". The help says
+    what to do `instead`.
     """
     if not is_indirect(kernel):
         return
@@ -60,7 +60,7 @@ def require_affine(kernel: Kernel, what: str = "this analysis", instead: str = I
     subscripts = ", ".join(map(str, read.subscripts))
     raise CommandError(
         f"what kernel {kernel.name} accesses depends on data (it reads `{read.array.name}[{subscripts}]` in a "
-        f"subscript or loop bound), so {what} cannot analyze it",
+        f"subscript or loop bound), so {what} is not available for it",
         instead,
     )
 
