@@ -286,10 +286,11 @@ def warn_about_figure(message: str) -> None:
     warnings.warn(message, FigureWarning, stacklevel=3)
 
 
-def outside(count: int, what: str = "point") -> None:
+def outside(count: int) -> None:
     """Warn that `count` points are beyond the requested limits; nothing if it is 0."""
     if count:
-        warn_about_figure(f"{count} {what}{'s' if count > 1 else ''} beyond the limits of the axes: not drawn")
+        lie = "1 point lies" if count == 1 else f"{count} points lie"
+        warn_about_figure(f"{lie} outside the axis limits and {'is' if count == 1 else 'are'} not drawn")
 
 
 def no_y_limits(look: Look, what: str) -> None:
