@@ -15,7 +15,7 @@ EXAMPLES = re.findall(r"```console\n\$ roofdsl derive (.*?)\n(.*?)\n```", PAGE, 
 
 
 def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) == PAGE.count("$ roofdsl derive") == 7
+    assert len(EXAMPLES) == PAGE.count("$ roofdsl derive") == 8
 
 
 @pytest.mark.spread(1)

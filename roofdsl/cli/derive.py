@@ -45,6 +45,9 @@ def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 )
 @size_option("--line", "The size of a cache line; by default, one element of each array.")
 @data_option
+@click.option(
+    "--all-cases", is_flag=True, help="List also the cases of Q(Z) that hold on single lines, and all terms of a sum."
+)
 @click.option("--steps", is_flag=True, help="Show the derivation step by step.")
 @click.option("--latex", is_flag=True, help="Print LaTeX (for amsmath); with --steps, the steps.")
 @json_option
@@ -56,6 +59,7 @@ def derive(
     cache: int | Literal["Z"] | None,
     line: int | None,
     data: tuple[str, ...],
+    all_cases: bool,
     steps: bool,
     latex: bool,
     as_json: bool,
@@ -68,6 +72,8 @@ def derive(
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two outputs; choose one")
+    if all_cases and (latex or steps):
+        raise click.UsageError("--all-cases is for the text; leave out --latex and --steps")
     chosen = choose(file, whole=True)
     size, any_cache = (None, True) if cache == "Z" else (cache, False)
     if not chosen.kernels and (steps or any_cache):
@@ -89,10 +95,17 @@ def derive(
             programs.append(
                 derive_program(chosen.checked, name, values, traffic=traffic, cache_bytes=size, line_bytes=line)
             )
-    _show(found, programs, as_json=as_json, latex=latex)
+    _show(found, programs, as_json=as_json, latex=latex, all_cases=all_cases)
 
 
-def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], *, as_json: bool, latex: bool) -> None:
+def _show(
+    kernels: Sequence[Derivation],
+    programs: Sequence[ProgramDerivation],
+    *,
+    as_json: bool,
+    latex: bool,
+    all_cases: bool,
+) -> None:
     if as_json:
         from roofdsl.tell.derive_json import to_json, together
 
@@ -115,7 +128,7 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
         from roofdsl.tell.derive_text import to_text
 
         width = terminal_width() or WIDTH
-        texts = [to_text(d, width) for d in kernels]
+        texts = [to_text(d, width, all_cases=all_cases) for d in kernels]
         if programs:
             from roofdsl.tell.derive_program import to_text as program_text
 

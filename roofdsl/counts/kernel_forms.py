@@ -118,7 +118,8 @@ class Forms:
         """Q(Z) with Z a symbol, as cases or as a sum of terms. Raises NoClosedForm.
 
         Stack distances come first for stencils, since integer sets take long there and seldom have a form. Small
-        stencils are an exception: theirs is found soon, and holds for all remainders of the sizes.
+        stencils are an exception if they have cases, which hold for all remainders of the sizes. Sums of terms for all
+        remainders fill a page with floors.
         """
 
         def by_sets(closed: ClosedForms) -> Bytes | TermBytes:
@@ -133,7 +134,7 @@ class Forms:
         if self._is_stencil:
             if self._accesses <= MOST_QUICK_STENCIL:
                 quick = ClosedForms(self.kernel, self.closed.given, self.line_bytes, SOON)
-                tries.append(lambda: by_sets(quick))
+                tries.append(lambda: quick.at_any_cache(convention))
             tries.append(lambda: self.distances.at_any_cache(convention))
         return first_form([*tries, lambda: by_sets(self.closed)])
 

@@ -294,35 +294,43 @@ def _bracketed(shown: str, value: Quasi) -> str:
 
 
 def range_text(where: Alternatives, name: str) -> str:
-    """A condition as bounds of one parameter, `24 <= Z <= 16*n - 8`; otherwise as from `condition_text`."""
+    """A condition as bounds of one parameter: `24 <= Z <= min(16*n - 8, 8*m)`, then the conditions on others."""
     return " or ".join(_range(constraints, name) or condition_text((constraints,)) for constraints in where)
 
 
 def _range(constraints: Sequence[Constraint], name: str) -> str:
+    """Empty if the parameter is not bounded, or not by itself."""
     low: list[str] = []
     high: list[str] = []
     equal: list[str] = []
+    others: list[Constraint] = []
     for value, zero in constraints:
+        if name not in value.names():
+            others.append((value, zero))
+            continue
         c = dict(value.terms).get(((name, 1),))
-        if c is None:
-            return ""
-        bound = Quasi.symbol(name) - value * (1 / c)
-        if name in bound.names():
+        bound = value if c is None else Quasi.symbol(name) - value * (1 / c)
+        if c is None or name in bound.names():
             return ""
         if zero:
             equal.append(text(bound))
         else:
             (low if c > 0 else high).append(text(bound))
-    match low, high, equal:
-        case [], [], [at]:
-            return f"{name} = {at}"
-        case [least], [], []:
-            return f"{name} >= {least}"
-        case [], [most], []:
-            return f"{name} <= {most}"
-        case [least], [most], []:
-            return f"{least} <= {name} <= {most}"
-    return ""
+    if len(equal) > 1:
+        return ""
+    parts = [f"{name} = {at}" for at in equal]
+    least, most = _one_of("max", low), _one_of("min", high)
+    if least and most:
+        parts.append(f"{least} <= {name} <= {most}")
+    elif low or high:
+        parts.append(f"{name} >= {least}" if low else f"{name} <= {most}")
+    rest = condition_text((tuple(others),)) if others and parts else ""
+    return " and ".join([*parts, rest] if rest else parts)
+
+
+def _one_of(which: str, bounds: Sequence[str]) -> str:
+    """The greatest or the least of several bounds."""
+    return f"{which}({', '.join(sorted(bounds))})" if len(bounds) > 1 else "".join(bounds)
 
 
 def condition_latex(where: Alternatives) -> str:

@@ -43,7 +43,7 @@ class Names:
             for key, value in one.values.items():
                 values[key] = values.get(key, Quasi.constant(0)) + value
         terms = tuple(Term(value, where, over) for (where, over, _), value in values.items() if value)
-        found = Terms(terms, _used(terms, definitions)).substitute(self.sizes)
+        found = Terms((), definitions).only(terms).substitute(self.sizes)
         meaning = {d.name: d for d in found.definitions}
         ordered = tuple(sorted(found.terms, key=lambda term: _reach(term, meaning, self.limit)))
         for term in ordered:
@@ -72,10 +72,7 @@ class Names:
 
 def _made(term: Term) -> set[str]:
     """The generated names in a term."""
-    found = term.value.names().union(*(v.names() for a in term.where for v, _ in a))
-    if term.over is not None:
-        found |= term.over.low.names() | term.over.high.names()
-    return {n for n in found if n.startswith(MADE)}
+    return {n for n in term.names() if n.startswith(MADE)}
 
 
 class _Far(dict[str, int]):
@@ -99,14 +96,3 @@ def _reach(term: Term, meaning: Mapping[str, Definition], limit: Quasi) -> tuple
             ends = (root.low.evaluate(_Far()), root.high.evaluate(_Far()))
             reached += [root.of.evaluate(_Far({name: int(end)})) for end in ends]
     return bool(reached or term.where or term.over), max(reached, default=Fraction(0))
-
-
-def _used(terms: tuple[Term, ...], definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
-    """The definitions that occur in the terms or in other used definitions, in their order."""
-    names = set[str]().union(*map(_made, terms))
-    kept: list[Definition] = []
-    for d in reversed(definitions):
-        if d.name in names:
-            kept.append(d)
-            names |= d.of.names() | d.low.names() | d.high.names()
-    return tuple(reversed(kept))

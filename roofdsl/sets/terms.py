@@ -7,7 +7,7 @@ name. This is plain Python, exact at any sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 
@@ -106,6 +106,11 @@ class Term(Record):
     where: Alternatives = ()
     over: Span | None = None
 
+    def names(self) -> frozenset[str]:
+        """All names in the term: sizes, defined names, and the variable it is summed over."""
+        found = self.value.names().union(*(v.names() for a in self.where for v, _ in a))
+        return found if self.over is None else found | self.over.low.names() | self.over.high.names()
+
 
 class Terms(Record):
     """The sum of the terms whose conditions hold.
@@ -117,6 +122,16 @@ class Terms(Record):
     terms: tuple[Term, ...]
     definitions: tuple[Definition, ...] = ()
     assumes: tuple[Fact, ...] = ()
+
+    def only(self, terms: Sequence[Term]) -> Terms:
+        """The sum of some of the terms, with the definitions that they use."""
+        names = set[str]().union(*(t.names() for t in terms))
+        kept: list[Definition] = []
+        for d in reversed(self.definitions):
+            if d.name in names:
+                kept.append(d)
+                names |= d.of.names() | d.low.names() | d.high.names()
+        return Terms(tuple(terms), tuple(reversed(kept)), self.assumes)
 
     def evaluate(self, env: Mapping[str, Rational]) -> Fraction:
         """The exact value. Raises KeyError for a missing parameter."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from roofdsl.counts.borders import without_borders
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
 from roofdsl.counts.growth import growth_of, smallest
+from roofdsl.counts.narrow_cases import apart, leading_part
 from roofdsl.counts.readable_forms import (
     condition_text,
     limit_of,
@@ -43,33 +45,35 @@ from roofdsl.tell.words import (
     heading,
     is_zero,
     leading_terms,
+    narrow_cases_text,
     once_differs,
     plateaus_by_sizes,
 )
 
 
-def to_text(d: Derivation, width: int = WIDTH) -> str:
+def to_text(d: Derivation, width: int = WIDTH, *, all_cases: bool = False) -> str:
     """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument instead if the steps were requested.
 
-    width: the columns of a line; longer lines continue on the next one.
+    width: the columns of a line; longer lines continue on the next one. all_cases: list also the cases of Q(Z) that
+    hold on lines of sizes only, and the terms of lower order of a long sum.
     """
-    return "\n".join(fitted(_lines(d, width), width)) + "\n"
+    return "\n".join(fitted(_lines(d, width, all_cases), width)) + "\n"
 
 
-def _lines(d: Derivation, width: int) -> Iterator[str]:
+def _lines(d: Derivation, width: int, all_cases: bool) -> Iterator[str]:
     if d.steps is not None:
         from roofdsl.tell.as_text import to_text as render
 
         yield from (heading(d), *(f"note: {n}" for n in d.notes), "")
         yield from render(step_blocks(d), width)
     else:
-        yield from _Report(d, width).lines()
+        yield from _Report(d, width, all_cases).lines()
 
 
 class _Report:
-    def __init__(self, d: Derivation, width: int) -> None:
+    def __init__(self, d: Derivation, width: int, all_cases: bool) -> None:
         self.d = d
-        self.width = width
+        self.width, self.all_cases = width, all_cases
         self.order: Growth = growth_of(d.kernel)
         self.names = names_of_derivation(d)
         self.said: set[str] = set()
@@ -100,9 +104,9 @@ class _Report:
                 yield from self._section(title, list(self.rows.traffic(d.at_cache)))
                 yield from share_lines(d, d.at_cache.bytes, d.cache_shares)
             else:
-                yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
+                yield from self._sum(title, d.at_cache.bytes, d.at_cache.bytes.terms)
         if d.any_cache is not None and d.between is None:
-            yield from any_cache_lines(d.any_cache.bytes, self.order, self.width)
+            yield from self._any_cache(d.any_cache.bytes)
         elif d.any_cache is not None and d.between is not None:
             yield from self._section(any_cache_title(d.between), list(self.rows.traffic(d.any_cache)))
             yield from any_share_lines(d)
@@ -145,6 +149,40 @@ class _Report:
             indent = "  " if where is None else "    "
             table = plateau_rows(d, rows, self.order, self.rows.operation)
             yield from (indent + line for line in aligned(table, width=self.width - len(indent)))
+
+    def _any_cache(self, q: Quantity) -> Iterator[str]:
+        """Q(Z) with a symbolic Z, case by case from the smallest cache to the largest."""
+        title = "Q(Z) with Z a symbol"
+        if q.terms is not None:
+            yield from self._sum(title, q, q.terms)
+            return
+        yield ""
+        if q.form is None:
+            yield title
+            yield f"  no closed form: {q.note}"
+        else:
+            yield f"{title}, for {facts_text(q.assumes)}" if q.assumes else title
+            cases, narrow = (q.form.cases, ()) if self.all_cases else apart(q.form.cases, q.assumes, self.order)
+            ordered = sorted(cases, key=lambda case: smallest(case, CACHE, self.order))
+            wheres = [without_borders(c.alternatives, q.assumes) for c in ordered]
+            conditions = [f"if {range_text(where, CACHE)}" if where else "" for where in wheres]
+            rows = [(f"Q = {neat_text(c.value)} B", where) for c, where in zip(ordered, conditions, strict=True)]
+            yield from (f"  {line}" for line in aligned(rows, width=self.width - 2))
+            if narrow:
+                yield f"  {narrow_cases_text(len(narrow))}; `--all-cases` lists them"
+
+    def _sum(self, title: str, q: Quantity, form: Terms) -> Iterator[str]:
+        """A traffic that is a sum of terms, with its number if sizes are given."""
+        assumed = f", for {facts_text(form.assumes)}" if form.assumes else ""
+        shown = form if self.all_cases else leading_part(form, self.order)
+        yield ""
+        yield f"{title}{assumed}: the sum of"
+        yield from (f"  {line}" for line in terms_lines(shown))
+        if len(shown.terms) < len(form.terms):
+            more = len(form.terms) - len(shown.terms)
+            yield f"  and {more} terms of lower order in the sizes; `--all-cases` lists them"
+        if q.value is not None:
+            yield f"  in all {exact_number(q.value)} B"
 
     # ---- rows ----
 
@@ -200,33 +238,6 @@ def common_condition(d: Derivation) -> Alternatives:
     forms = [q.form for q in (*work, *traffic, *d.by_array.values()) if q.form is not None and q.form.cases]
     found = {c.alternatives for f in forms for c in f.cases}
     return next(iter(found)) if len(found) == 1 and all(len(f.cases) == 1 for f in forms) else ()
-
-
-def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[str]:
-    """Q(Z) with a symbolic Z, case by case from the smallest cache to the largest."""
-    if q.terms is not None:
-        yield from sum_lines("Q(Z) with Z a symbol", q, q.terms)
-        return
-    yield ""
-    if q.form is None:
-        yield "Q(Z) with Z a symbol"
-        yield f"  no closed form: {q.note}"
-        return
-    yield f"Q(Z) with Z a symbol, for {facts_text(q.assumes)}" if q.assumes else "Q(Z) with Z a symbol"
-    cases = sorted(q.form.cases, key=lambda case: smallest(case, CACHE, order))
-    conditions = [f"if {range_text(c.alternatives, CACHE)}" if c.alternatives else "" for c in cases]
-    rows = [(f"Q = {neat_text(c.value)} B", where) for c, where in zip(cases, conditions, strict=True)]
-    yield from (f"  {line}" for line in aligned(rows, width=width - 2))
-
-
-def sum_lines(title: str, q: Quantity, form: Terms) -> Iterator[str]:
-    """A traffic that is a sum of terms, with its number if sizes are given."""
-    assumed = f", for {facts_text(form.assumes)}" if form.assumes else ""
-    yield ""
-    yield f"{title}{assumed}: the sum of"
-    yield from (f"  {line}" for line in terms_lines(form))
-    if q.value is not None:
-        yield f"  in all {exact_number(q.value)} B"
 
 
 def fused_text(d: Derivation, order: Growth) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from roofdsl.counts.derived import Quantity
 from roofdsl.counts.growth import smallest
+from roofdsl.counts.narrow_cases import apart
 from roofdsl.counts.readable_forms import condition_latex, condition_text
 from roofdsl.formulas.quotients import Alternatives, Quotient, Shorthand
 from roofdsl.formulas.writing import latex, latex_name, neat_latex, neat_text, sympy_condition, text
@@ -21,7 +22,7 @@ from roofdsl.tell.equations import assumptions
 from roofdsl.tell.floors import with_names
 from roofdsl.tell.line_breaks import LONG
 from roofdsl.tell.maths import math, name
-from roofdsl.tell.words import exact_number
+from roofdsl.tell.words import exact_number, narrow_cases_text
 
 
 def terms_lines(form: Terms, unit: str = "B") -> Iterator[str]:
@@ -64,9 +65,12 @@ def traffic_blocks(heading: Heading, q: Quantity, order: Growth) -> Iterator[Blo
     elif q.form is not None:
         if q.form.assumes:
             yield Paragraph(assumptions(q.form.assumes))
-        cases = sorted(q.form.cases, key=lambda case: smallest(case, CACHE, order))
+        shown, narrow = apart(q.form.cases, q.form.assumes, order)
+        cases = sorted(shown, key=lambda case: smallest(case, CACHE, order))
         head: tuple[Sentence, ...] = ((Math("Q", "Q"), " (B)"), ("if",))
         yield Table(head, tuple(((math(c.value),), _sentence(c.alternatives)) for c in cases))
+        if narrow:
+            yield Paragraph((f"{narrow_cases_text(len(narrow))}; the text (with --all-cases) and JSON have them.",))
     else:
         yield Paragraph((f"no closed form: {q.note}",))
     if q.value is not None:

@@ -50,6 +50,11 @@ def class_name(of: str) -> str:
     return "min/max" if of == "min" else of
 
 
+def narrow_cases_text(count: int) -> str:
+    """The sentence that stands for the cases of Q(Z) that are left out (see `counts.narrow_cases`)."""
+    return f"{count} more cases hold only on single lines or narrow strips between these"
+
+
 def once_differs(d: Derivation) -> bool:
     """Whether the textbook's count, each datum once, differs from the printed one (rule 11)."""
     printed = d.at_cache.bytes

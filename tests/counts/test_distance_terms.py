@@ -13,6 +13,7 @@ from roofdsl.counts.traffic_form_records import TermBytes
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 from roofdsl.sets.facts import CACHE
+from roofdsl.sets.terms import Terms
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.codegen.shipped import shipped
 from tests.counts.test_line_forms import CONVENTIONS, holds, of
@@ -84,9 +85,19 @@ def test_a_smaller_cache_is_not_claimed() -> None:
     assert not holds(found.bytes.terms, {"n": 48, CACHE: 1088})
 
 
-def test_the_form_of_a_small_stencil_is_for_all_remainders() -> None:
-    found = Forms(kernel_named("jacobi2d"), {}, 64).at_any_cache("load_store")
-    assert holds(found.total, {"n": 51, CACHE: 64})
+@pytest.mark.parametrize("sizes", [{}, {"n": 51}])
+def test_the_form_of_a_small_stencil_is_short(sizes: dict[str, int]) -> None:
+    """For all remainders of n, it had 25 terms, half of them summed over a variable, and took a page."""
+    found = Forms(kernel_named("jacobi2d"), sizes, 64).at_any_cache("load_store").total
+    assert isinstance(found, Terms) and len(found.terms) <= 5 and not found.definitions
+    at = {"n": 48, **sizes}
+    assert not holds(found, {"n": at["n"] + 1, CACHE: 1024})
+    placed = sized(kernel_named("jacobi2d"), at)
+    for cache in (768, 1024, 1536, 1600, 1664, 1 << 20):
+        want = simulate_lru(placed.kernel, placed.values, cache, 64).bytes("load_store")
+        # Without sizes, rows are assumed to be whole lines; n = 51 rows begin anywhere, "rows aligned" says so.
+        assert holds(found, {**at, CACHE: cache}) is not False
+        assert sizes or found.evaluate({**at, CACHE: cache}) == want
 
 
 def test_distances_that_cross_at_a_fixed_place_are_cut_there() -> None:

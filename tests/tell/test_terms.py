@@ -31,7 +31,7 @@ def derived(name: str, **options: Any) -> Derivation:
 @pytest.mark.parametrize("name", ["mvt", "cholesky"])
 def test_text_and_latex(name: str, golden: Callable[[Path, str], None]) -> None:
     found = derived(name, any_cache=True)
-    golden(HERE / "golden" / f"terms_{name}.txt", to_text(found) + "\n" + to_latex([found]))
+    golden(HERE / "golden" / f"terms_{name}.txt", to_text(found, all_cases=True) + "\n" + to_latex([found]))
     formulas = [part for k, part in enumerate(to_latex([found]).split("$")) if k % 2]
     assert len(formulas) > 20
     for formula in formulas:

@@ -129,7 +129,7 @@ def test_a_sum_of_terms_names_its_floors() -> None:
 
 def test_matmul_with_lines_is_readable() -> None:
     """It was 700 columns wide."""
-    text = to_text(derivation("matmul", any_cache=True, line_bytes=64))
+    text = to_text(derivation("matmul", any_cache=True, line_bytes=64), all_cases=True)
     assert "  + 64*n*(n - 1)*(u - 2) B" in text
     assert "if Z < 8*n**2 + 72*n and n >= 16 and n % 8 = 0" in text
     assert "+ -" not in text
