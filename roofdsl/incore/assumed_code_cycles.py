@@ -10,7 +10,7 @@ from roofdsl.incore.chains import Chain
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.innermost_loops import Loop, Moved
 from roofdsl.incore.rates import LINE, Access, Rates
-from roofdsl.incore.result import NoInCore
+from roofdsl.incore.result import NotStated
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.affine import affine
@@ -161,7 +161,7 @@ class Timer:
                 yield called[0] * lanes, n
                 continue
             if effects.slow and not self.machine.has_own_rate(type_name, name):
-                raise NoInCore(f"machine {self.machine.name} states no rate of {name}, which compiled code calls")
+                raise NotStated(f"machine {self.machine.name} states no rate of {name}, which compiled code calls")
             yield cycles_per_s / float(self.machine.rate(type_name, name).per_s) * lanes, n
 
     def _access(self, size: int, *, stored: bool) -> float:

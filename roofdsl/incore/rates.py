@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.incore.classes import Kind, Work
-from roofdsl.incore.result import NoInCore
+from roofdsl.incore.result import NotStated
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.core import Core
 from roofdsl.machine.instruction import Instruction
@@ -102,7 +102,7 @@ _FREE = Cost(0.0, (), 0.0)
 def rates_of(machine: Machine) -> Rates:
     """The rates that a machine states. Raises NoInCore if it states none."""
     if machine.core is None or not machine.instructions:
-        raise NoInCore(f"machine {machine.name} states no instruction latencies (`characterize` measures them)")
+        raise NotStated(f"machine {machine.name} states no instruction latencies (`characterize` measures them)")
     return Rates(machine.name, machine.core, machine.instructions)
 
 
@@ -132,7 +132,7 @@ class Rates:
         self.every_store = float(general.mixed or 0) if general is not None else 0.0
         for cls in ("load", "store"):
             if not any(i.cls == cls and i.type != GENERAL for i in instructions):
-                raise NoInCore(f"machine {machine} states no `instruction {cls}` (`characterize` measures it)")
+                raise NotStated(f"machine {machine} states no `instruction {cls}` (`characterize` measures it)")
 
     # ---- arithmetic ----
 
@@ -155,7 +155,9 @@ class Rates:
             if found is not None:
                 return self._of(*found)
             if cls not in FALLBACKS:
-                raise NoInCore(f"machine {self.machine} states nothing like `instruction {kind.cls} {kind.type}`")
+                missing = f"instruction {kind.cls} {kind.type}"
+                line = f"{missing} 256 bits, latency 14 cycles, throughput 8 cycles"
+                raise NotStated(f"machine {self.machine} states nothing like `{missing}`", line)
             cls = FALLBACKS[cls]
 
     def _of_integers(self, kind: Kind) -> Cost:
@@ -214,7 +216,7 @@ class Rates:
         if work.lanes:
             found = self._nearest("gather", work.kind.type, work.kind.bits)
             if found is None:
-                raise NoInCore(f"machine {self.machine} states no `instruction gather`")
+                raise NotStated(f"machine {self.machine} states no `instruction gather`")
             busy = float(found[0].throughput or 1) * found[1]
             return Access(float(found[0].latency or 1), busy, busy, 0.0, 0.0)
         return self._moved("load", work)
@@ -224,7 +226,7 @@ class Rates:
         if work.lanes:
             found = self._nearest("scatter", work.kind.type, work.kind.bits)
             if found is None:
-                raise NoInCore(f"machine {self.machine} states no `instruction scatter`")
+                raise NotStated(f"machine {self.machine} states no `instruction scatter`")
             busy = float(found[0].throughput or 1) * found[1]
             return Access(0.0, busy, busy, 0.0, 0.0)
         return self._moved("store", work)

@@ -43,3 +43,14 @@ class InCore(Record):
 
 class NoInCore(Exception):
     """Why there is no in-core time: one sentence for people (a machine without latencies, code not understood, ...)."""
+
+
+class NotStated(NoInCore):
+    """The machine does not state a rate that the code needs; another machine may, and a line may be added to this one.
+
+    line: an example of that line, empty if several lines are missing.
+    """
+
+    def __init__(self, message: str, line: str = "") -> None:
+        super().__init__(message)
+        self.line = line

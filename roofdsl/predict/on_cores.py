@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 
+from roofdsl.incore.result import NoInCore, NotStated
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import shipped_machines
 from roofdsl.machine.model import Machine
 from roofdsl.predict.divided_loops import Division, division_if_counted, undivided
 from roofdsl.predict.energy import with_energy
@@ -21,6 +23,7 @@ from roofdsl.predict.expected_on_cores import (
     saturation,
     timed_on_cores,
 )
+from roofdsl.predict.in_core_time import without_in_core
 from roofdsl.predict.kernel import Options, for_one_core, predict
 from roofdsl.predict.prediction import Cores, Prediction
 from roofdsl.predict.some_cores import some_cores
@@ -48,7 +51,13 @@ def scaling(
 
     Raises CommandError if there is no expected time, and what `predict` raises.
     """
-    single, found = _single(kernel, values, some_cores(machine, 1), options)
+    try:
+        single, found = _single(kernel, values, some_cores(machine, 1), options)
+    except CommandError:
+        if not (why := without_in_core(machine)):
+            raise
+        lacking = f"{kernel.name} has no expected time: {why}"
+        raise CommandError(lacking, _what_to_do(kernel, values, machine)) from None
     divided = division_if_counted(kernel, values)
     if divided is None and max(cores, default=1) > 1:
         raise CommandError(undivided(kernel), "leave this kernel out, or change its loops")
@@ -68,8 +77,45 @@ def _single(kernel: Kernel, values: Mapping[str, int], one: Machine, options: Op
     """The prediction for one core, and its expected time. Raises CommandError if there is none."""
     single = predict(kernel, values, one, options)
     if single.expected is None:
-        raise CommandError(f"{kernel.name} has no expected time on {one.name}: {single.no_expected}")
+        lacking = f"{kernel.name} has no expected time on {one.name}: {single.no_expected}"
+        raise CommandError(lacking, _what_to_do(kernel, values, one))
     return single, single.expected
+
+
+def _what_to_do(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> str:
+    """A help for a machine that lacks instructions of the kernel: the missing line, and the shipped machines that state
+    all of them. Empty if the machine lacks nothing, or if the kernel has an expected time nowhere.
+    """
+    lacking = _in_core_error(kernel, values, machine)
+    if not isinstance(lacking, NotStated):
+        return ""
+    help = "`roofdsl characterize` measures the instructions of your processor"
+    if lacking.line:
+        line = f"add a line such as `{lacking.line}` with the machine's own numbers"
+        help = f"{line}, or let `roofdsl characterize` measure your processor"
+    errors = {m.name: _in_core_error(kernel, values, m) for m in shipped_machines().values()}
+    if other := next((e for e in errors.values() if e is not None and not isinstance(e, NotStated)), None):
+        return f"no other CPU helps: {other}"
+    names = [name for name, error in errors.items() if error is None]
+    if not names:
+        return f"{help}; no shipped machine states all that {kernel.name} needs"
+    state = "state" if len(names) > 1 else "states"
+    return f"{help}; of the shipped machines, {', '.join(names)} {state} all that {kernel.name} needs"
+
+
+def _in_core_error(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> NoInCore | None:
+    """Why one core of the machine has no in-core time for the kernel; None if it has one."""
+    from roofdsl.incore.assumed_compiler import in_core
+
+    if why := without_in_core(machine):
+        return NotStated(why)
+    try:
+        in_core(kernel, values, some_cores(machine, 1), relaxed=True)
+    except NoInCore as error:
+        return error
+    except CommandError as error:
+        return NotStated(error.message)
+    return None
 
 
 def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options) -> Prediction:

@@ -16,7 +16,7 @@ from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.find import load_machine
+from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.machine.model import Machine
 from roofdsl.predict import in_core_time
 from roofdsl.predict.in_core_time import Code
@@ -135,6 +135,62 @@ def test_a_gpu_has_no_cores_to_scale_over() -> None:
 def test_without_an_expected_time_there_is_a_reason() -> None:
     with pytest.raises(CommandError, match="`instruction` lines; m has none"):
         scaling(FIVE_POINTS, {"m": 40, "n": 40}, eight(), [1, 2], CODE)
+
+
+def of_one_line(value: str) -> Kernel:
+    return kernel_of(
+        f"kernel k(n):\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = {value}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told", "help"),
+    [
+        (
+            "haswell_e5_2695v3",
+            "1.0 / x[i]",
+            "states nothing like `instruction div f64`",
+            "skylake_gold_6148 states all",
+        ),
+        ("h200", "1.0 / x[i]", "h200 is a GPU", "skylake_gold_6148 states all"),
+        ("opteron_2356", "1.0 / x[i]", "opteron_2356 has none", "skylake_gold_6148 states all"),
+        (
+            "skylake_gold_6148",
+            "sqrt(x[i])",
+            "states nothing like `instruction sqrt f64`",
+            "no shipped machine states all",
+        ),
+    ],
+)
+def test_without_instructions_the_help_says_which_machine_has_them(name: str, value: str, told: str, help: str) -> None:
+    k, at = of_one_line(value), {"n": 1000}
+    with pytest.raises(CommandError, match=re.escape(told)) as refused:
+        scaling(k, at, load_machine(name), [1, 2], CODE)
+    assert help in refused.value.help
+    for named in shipped_machines():
+        has_times = True
+        try:
+            scaling(k, at, shipped_machines()[named], [1], CODE)
+        except CommandError:
+            has_times = False
+        assert (named in refused.value.help) == has_times
+
+
+def test_the_line_of_the_help_is_what_was_missing() -> None:
+    given, k = load_machine("haswell_e5_2695v3"), of_one_line("1.0 / x[i]")
+    with pytest.raises(CommandError) as refused:
+        scaling(k, {"n": 1000}, given, [1], CODE)
+    line = refused.value.help.split("`")[1]
+    added = machine("peak f64 fma 1 GFLOP/s", line).instructions
+    assert scaling(k, {"n": 1000}, replace(given, instructions=(*given.instructions, *added)), [1], CODE).times_s
+
+
+def test_what_is_modeled_nowhere_names_no_machine() -> None:
+    text = "kernel c(n):\n    in x: c64[n]\n    out y: c64[n]\n    for i in range(n):\n        y[i] = x[i] * x[i]\n"
+    for name, help in (("haswell_e5_2695v3", ""), ("h200", "no other CPU helps: how a compiler arranges complex")):
+        with pytest.raises(CommandError) as refused:
+            scaling(kernel_of(text), {"n": 1000}, load_machine(name), [1], CODE)
+        assert refused.value.help.startswith(help) and bool(refused.value.help) == bool(help)
 
 
 FREE = InCore("nothing", (Step("", "", 0.0, 0.0),), 0.0)
