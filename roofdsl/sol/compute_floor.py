@@ -48,10 +48,13 @@ class Operations(Record):
 
 
 class ComputeFloor(Record):
-    """The least seconds for the operations, and how they are made up, in words."""
+    """The least seconds for the operations, and how they are made up, in words: as one text, and part by part, each
+    part with `+` or `beside` in front of it if it follows another.
+    """
 
     time_s: Fraction
     formula: str
+    parts: tuple[str, ...]
 
 
 class Executed(Record):
@@ -159,10 +162,13 @@ def compute_floor(found: Operations, machine: Machine) -> ComputeFloor:
     """
     on_unit = sum((part.time_s for part in found.matrix), Fraction(0))
     ordinary = compute_time(found.ordinary, machine, costs=dict(found.costs))
-    sides = []
+    sides: list[str] = []
+    parts: list[str] = []
     if found.matrix:
         units = " and ".join(dict.fromkeys(part.cls for part in found.matrix))
-        sides.append(" + ".join(_shown(p, p.rate_per_s, units) for p in found.matrix) + f", on {units} units")
+        words = [_shown(p, p.rate_per_s, units) for p in found.matrix]
+        sides.append(" + ".join(words) + f", on {units} units")
+        parts = [f"{'+ ' if k else ''}{each}, on {units} units" for k, each in enumerate(words)]
     if ordinary.parts or not sides:
         apart = not machine.one_sequence
         words = []
@@ -170,8 +176,11 @@ def compute_floor(found: Operations, machine: Machine) -> ComputeFloor:
             cost = pipe_cost(part, machine) if apart and machine.pipes_separate else None
             rate = part.rate_per_s if cost is None else machine.peak(part.type).per_s / 2 / cost
             words.append(_shown(part, rate, ""))
-        sides.append((" beside " if apart else " + ").join(words))
-    return ComputeFloor(max(on_unit, ordinary.time_s), ", beside ".join(sides))
+        sign = "beside" if apart else "+"
+        sides.append(f" {sign} ".join(words))
+        first = "beside " if found.matrix else ""
+        parts += [f"{f'{sign} ' if k else first}{each}" for k, each in enumerate(words)]
+    return ComputeFloor(max(on_unit, ordinary.time_s), ", beside ".join(sides), tuple(parts))
 
 
 def _shown(part: ComputePart, rate: Fraction, unit: str) -> str:

@@ -45,7 +45,8 @@ class FloorTerm(Record):
     """One unavoidable time: its name ("compute", a level or "launch"), how it is made up, and the argument for it.
 
     formula: how `time_s` is made up, in words. amount: the number of operations, bytes or launches. argument:
-    "compulsory", an argument of `roofdsl bound` ("partition", "stencil", ...), "operations" or "launches".
+    "compulsory", an argument of `roofdsl bound` ("partition", "stencil", ...), "operations" or "launches". parts: the
+    parts of the formula if it has several, one for each type and class of operations.
     """
 
     name: str
@@ -53,6 +54,7 @@ class FloorTerm(Record):
     time_s: Fraction
     formula: str
     argument: str
+    parts: tuple[str, ...] = ()
 
 
 class Floor(Record):
@@ -172,7 +174,7 @@ def in_order(terms: list[FloorTerm]) -> tuple[FloorTerm, ...]:
 def compute_term(operations: Operations, machine: Machine) -> FloorTerm:
     """The term for the operations, at the machine's rates. Raises CommandError for a type that it lacks."""
     found = compute_floor(operations, machine)
-    return FloorTerm(COMPUTE, operations.work, found.time_s, found.formula, "operations")
+    return FloorTerm(COMPUTE, operations.work, found.time_s, found.formula, "operations", found.parts)
 
 
 def launch_term(machine: Machine) -> FloorTerm:

@@ -12,7 +12,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_percent, sh
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.answer import SpeedOfLight
 from roofdsl.sol.claim import Claim
-from roofdsl.sol.floor import Floor
+from roofdsl.sol.floor import Floor, FloorTerm
 from roofdsl.sol.printed import Printed
 from roofdsl.sol.program import ProgramLight
 from roofdsl.sol.schedule import Schedule
@@ -29,6 +29,9 @@ TIME_OF = {
 
 SLOWLY = " (`predict` counts all bytes, which may take too long at these sizes.)"
 """For a time that is certain, or bounded, without all bytes."""
+
+LONGEST_FORMULA = 70
+"""Columns of a term's formula in the table; a mix of operations in several types may take several hundred."""
 
 ARGUMENTS = {
     "compulsory": "every input is loaded once and every result stored once",
@@ -168,8 +171,19 @@ def _head(floor: Floor) -> list[Block]:
 
 
 def _terms(floor: Floor) -> list[Block]:
-    rows = [(t.name, show_time(t.time_s), t.formula, ARGUMENTS[t.argument]) for t in floor.terms]
-    return [Gap(), figures(rows, ("term", "at least", "", "because"), right=(1,)), Gap()]
+    rows = [(t.name, show_time(t.time_s), _short(t), ARGUMENTS[t.argument]) for t in floor.terms]
+    parts: list[Block] = [Gap(), figures(rows, ("term", "at least", "", "because"), right=(1,))]
+    for term in floor.terms:
+        if _short(term) != term.formula:
+            listed = [("" if k else term.name, part) for k, part in enumerate(term.parts)]
+            parts += [Gap(), figures(listed)]
+    return [*parts, Gap()]
+
+
+def _short(term: FloorTerm) -> str:
+    """The formula, if it fits into the table."""
+    long = len(term.formula) > LONGEST_FORMULA and term.parts
+    return f"{term.amount:,} operations, listed below" if long else term.formula
 
 
 def _end(floor: Floor, claim: Claim | None) -> list[Block]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -129,6 +130,31 @@ def test_separate_pipes_are_shown_at_the_rates_that_give_the_time() -> None:
     assert term.time_s == Fraction(4 * 5998**2) / Fraction("10.8e9")
     adds, products = term.formula.split(" beside ")
     assert adds.endswith("(add) at 10.8 GFLOP/s") and products.endswith("(mul) at 10.8 GFLOP/s")
+
+
+MIX = """
+kernel mix(n):
+    in x, z: f64[n], h: f32[n]
+    out y: f64[n], g: f32[n]
+    for i in range(n):
+        y[i] = exp(x[i]) / (sqrt(z[i]) + 1.0) + x[i] * z[i]
+        g[i] = tanh(h[i]) / (h[i] + 3.0) + h[i] * h[i]
+"""
+
+
+@pytest.mark.parametrize("machine", ["skylake_gold_6148", "h100_80", "mi300x", "zen2_epyc_7452"])
+def test_a_mix_of_operations_is_listed_below_the_table(machine: str) -> None:
+    """It made all rows of the table 500 columns wide."""
+    found = speed_of_light(kernel_of(MIX), {"n": 10**6}, load_machine(machine), None)
+    told = list(to_text(blocks(found)))
+    assert max(map(len, told)) <= 120
+    (term,) = (t for t in found.floor.terms if t.name == "compute")
+    counts = [int(word.replace(",", "")) for row in told for word in re.findall(r"([\d,]+) operations in f", row)]
+    assert len(counts) == len(term.parts) > 3 and sum(counts) == term.amount
+    assert any("operations, listed below" in row for row in told)
+    (entry,) = (t for t in document(found)["terms"] if t["name"] == "compute")
+    assert entry["formula"].count(" operations in f") == len(counts)
+    assert " ".join(term.parts) == entry["formula"]  # no matrix units here
 
 
 def test_what_is_in_front_of_each_boundary() -> None:
