@@ -367,7 +367,8 @@ class Machine(Record):
         if unit is None and matrix:
             return MatrixUnitsOnly(
                 f"machine {self.name} runs {type_name} on its matrix units only",
-                f"for a contraction, use `--unit {matrix[0]}`; other kernels need a line `peak {type_name} fma RATE`",
+                f"for a contraction, use `--unit {matrix[0]}`; other kernels may compute in f32 (`temp s: f32`, and "
+                f"`s = C[i]` before the computation), or state `peak {type_name} fma RATE` in the machine",
             )
         if unit is not None:
             have = [p.type for p in self.peaks if p.cls == unit]

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.work_record import StatementOperations, WorkAt, weighed
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import ComputeCeiling, Machine
@@ -148,12 +147,3 @@ def _dominant(parts: Sequence[ComputePart]) -> str | None:
     for part in parts:
         times[part.type] = times.get(part.type, Fraction(0)) + part.time_s
     return max(times, key=lambda t: times[t]) if times else None
-
-
-def check_unit(unit: str | None, contraction: bool, kernel: str) -> None:
-    """Matrix units are for contractions only (rule 14). Raises CommandError for another kernel."""
-    if unit is not None and not contraction:
-        raise CommandError(
-            f"{kernel} is not a contraction, so {unit} rates do not apply to it",
-            "matrix units compute sums of products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops import model
 
 
@@ -13,7 +14,27 @@ def is_contraction(kernel: model.Kernel) -> bool:
     Other statements may start the sum (`s = 0`, `s = a[0] * b[0]`) or copy; a `let` may name an element or the product.
     Casts are allowed, since the types of reads and writes may differ.
     """
-    sums = 0
+    sums, others = _sums(kernel)
+    return sums > 0 and not others
+
+
+def check_unit(unit: str | None, kernel: model.Kernel) -> None:
+    """Matrix units are for contractions only (rule 14). Raises CommandError for another kernel."""
+    if unit is None or is_contraction(kernel):
+        return
+    help = "matrix units compute sums of products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`"
+    if _sums(kernel)[0]:
+        help = (
+            f"make the sum of products and the rest of {kernel.name} two kernels, and run them in a program: "
+            "`program layer(n):` with the lines `run product(n)` and `run rest(n)`. The unit then applies to the "
+            f"product. `sol` gives the least time of {kernel.name} as one launch, with the products on matrix units"
+        )
+    raise CommandError(f"{kernel.name} is not a contraction, so {unit} rates do not apply to it", help)
+
+
+def _sums(kernel: model.Kernel) -> tuple[int, int]:
+    """How many statements add a product, and how many do what a contraction does not."""
+    sums = others = 0
     names: dict[str, model.Expr] = {}
     for statement in _statements(kernel.body):
         if isinstance(statement, model.Let):
@@ -23,8 +44,8 @@ def is_contraction(kernel: model.Kernel) -> bool:
         if _adds_product(statement, value, names):
             sums += 1
         elif not (statement.op == "=" and (_is_product(value, names) or _is_free(value))):
-            return False
-    return sums > 0
+            others += 1
+    return sums, others
 
 
 def _statements(body: tuple[model.Node, ...]) -> Iterator[model.Assign | model.Let]:

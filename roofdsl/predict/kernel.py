@@ -20,8 +20,8 @@ from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.assumed_state import assumed_state, too_large
 from roofdsl.predict.boundary import memory_boundary
-from roofdsl.predict.compute import check_unit, parts_of
-from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.compute import parts_of
+from roofdsl.predict.contraction import check_unit
 from roofdsl.predict.crossings import Case, Crossing, crossing
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected_of_nests import Nest
@@ -122,8 +122,7 @@ def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, op
 
     check_available(kernel, sets=options.sets, compiled=options.accesses == "compiled")
     require_legal(kernel)
-    if (unit := options.unit or kernel.unit) is not None:
-        check_unit(unit, is_contraction(kernel), kernel.name)
+    check_unit(options.unit or kernel.unit, kernel)
     values, own = numbers(kernel, parameters), in_its_order(kernel, options.code)
     return Case(kernel, own, values, machine, options, data_traffic(own, values, machine, warm=options.warm), own)
 

@@ -24,8 +24,7 @@ from roofdsl.loops.program_model import program
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.allowed_sizes import first_allowed, last_allowed
-from roofdsl.predict.compute import check_unit
-from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.contraction import check_unit
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.largest_of import Interval, NotExact, largest
 from roofdsl.predict.program import Units
@@ -90,7 +89,7 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     check_complete(whose, [n for n in names if n != over], given)
     values = numbers(kernel, given, complete=False)
     unit = question.options.unit or kernel.unit
-    check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
+    check_unit(unit, kernel)
     arguments: dict[str, IntExpr] = {n: Const(v) for n, v in values.items()} | {over: Sym(over)}
     launch = Growing(kernel, tuple(arguments.items()), Const(1), unit)
     return _bounds(Grown((launch,)), machine, question, kernel.name, _admissible([launch]))

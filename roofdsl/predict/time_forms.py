@@ -21,8 +21,8 @@ from roofdsl.loops.numbers import check_names, numbers
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
-from roofdsl.predict.compute import check_unit, statement_seconds
-from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.compute import statement_seconds
+from roofdsl.predict.contraction import check_unit
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.program import Units
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
@@ -79,7 +79,7 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
     there is no single closed form for all sizes, and if the machine lacks something.
     """
     unit = options.unit or kernel.unit
-    check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
+    check_unit(unit, kernel)
     if not machine.one_sequence and unit is None:
         what = f"{machine.name} has separate pipes, so its compute time is not a sum of closed forms"
         raise CommandError(what, "omit --formula to search by predictions")

@@ -15,8 +15,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory
 from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
-from roofdsl.predict.compute import check_unit, statement_seconds
-from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.compute import statement_seconds
+from roofdsl.predict.contraction import check_unit
 from roofdsl.predict.given_counts import no_ceiling
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.kernel_launches import is_spread, may_be_several
@@ -140,7 +140,7 @@ class Plan:
         kernel = forms.kernel
         self.forms, self.machine, self.options, self.kernel = forms, machine, options, kernel
         unit = options.unit or kernel.unit
-        check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
+        check_unit(unit, kernel)
         self.left_out: list[str] = []
         plain = replace(
             options, traffic=None, unit=None, ceilings=(), levels="all", warm=False, accesses="written", conflicts=False

@@ -7,12 +7,17 @@ import pytest
 from roofdsl.counts.work_at import work_at
 from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.machine.model import ComputeCeiling
 from roofdsl.page.time_function import rates_of
-from roofdsl.predict.compute import check_unit, compute_time
-from tests.predict.machines import machine, work
+from roofdsl.predict.compute import compute_time
+from roofdsl.predict.contraction import check_unit
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.program import predict_launches
+from roofdsl.sol.answer import speed_of_light
+from tests.predict.machines import kernel_of, machine, work
 
 V100 = load_machine("v100_textbook")
 
@@ -147,11 +152,56 @@ def test_functions_in_8_bits_have_the_peaks_of_f32(pipes: tuple[str, ...]) -> No
     assert pipes or wide.time_s == Fraction(10, 10**12) + Fraction(10 * 8 + 30, 5 * 10**12)
 
 
+PRODUCT = """
+kernel product(n):
+    in A, B: f16[n, n]
+    out C: f16[n, n]
+    temp s: f32
+    for i in range(n), j in range(n):
+        s = 0
+        for k in range(n):
+            s += A[i, k] * B[k, j]
+        C[i, j] = s
+"""
+LAYER = PRODUCT.replace("product", "layer").replace("C[i, j] = s", "C[i, j] = max(s, 0)")
+TWO = f"""{PRODUCT}
+kernel rest(n):
+    inout C: f16[n, n]
+    temp s: f32
+    for i in range(n), j in range(n):
+        s = C[i, j]
+        C[i, j] = max(s, 0)
+
+program layer(n):
+"""
+
+
 def test_matrix_units_are_for_contractions() -> None:
-    check_unit(None, False, "k")
-    check_unit("tensor", True, "k")
-    with pytest.raises(CommandError, match="k is not a contraction"):
-        check_unit("tensor", False, "k")
+    check_unit(None, kernel_of(LAYER))
+    check_unit("tensor", kernel_of(PRODUCT))
+    add = kernel_of("kernel k(n):\n    inout C: f64[n]\n    for i in range(n):\n        C[i] += 1.0\n")
+    with pytest.raises(CommandError, match="k is not a contraction") as refused:
+        check_unit("tensor", add)
+    assert refused.value.help.startswith("matrix units compute sums of products")
+
+
+@pytest.mark.parametrize("name", ["v100", "h100_80", "mi300x"])
+def test_a_product_with_more_around_it_is_two_kernels_of_a_program(name: str) -> None:
+    """What the help says to write has a time on the unit, that of the product alone, and `sol` takes the kernel."""
+    with pytest.raises(CommandError, match="layer is not a contraction") as refused:
+        check_unit("tensor", kernel_of(LAYER))
+    runs = [part for part in refused.value.help.split("`") if part.startswith("run ")]
+    given, options = load_machine(name), Options(unit="tensor")
+    text = TWO + "".join(f"    {run}\n" for run in runs)
+    checked = load_file(Source("two.roof", text))
+    product, rest = predict_launches(checked, "layer", {"n": 4096}, given, options).parts
+    alone = predict(kernel_of(PRODUCT), {"n": 4096}, given, options)
+    assert (product.unit, rest.unit) == ("tensor", None)
+    rate = given.stated("f16", "tensor")
+    assert rate is not None and product.compute_s == 2 * 4096**3 / rate.rate_per_s
+    assert product.bound_s == alone.bound_s
+    light = speed_of_light(kernel_of(LAYER), {"n": 4096}, given, None)
+    assert any("on tensor units" in t.formula for t in light.floor.terms)
 
 
 def test_no_work_takes_no_time() -> None:
