@@ -9,13 +9,14 @@ from typing import Any, TypeVar, get_args
 import click
 
 import roofdsl.frontends  # noqa: F401 registers what reads files of other languages
+from roofdsl.cli.settings import parse_settings, settings_of_options
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
-from roofdsl.lang.units import UnitError, parse_count, parse_size, parse_time
+from roofdsl.lang.units import UnitError, parse_size, parse_time
 from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel
@@ -25,7 +26,6 @@ from roofdsl.predict.in_core_time import Model
 from roofdsl.sweep.ranges import parse_ranges, points_of
 
 F = TypeVar("F", bound=Callable[..., Any])
-LARGEST_PARAMETER = 2**62
 
 
 def size_option(name: str, help: str) -> Callable[[F], F]:
@@ -44,36 +44,11 @@ def parse_size_option(ctx: click.Context, param: click.Parameter, value: str | N
 
 
 def set_option(function: F) -> F:
-    """`--set n=4096,b=32`, repeatable, with the last value taking precedence; the function gets `settings`, a dict of
-    integers.
-    """
+    """`--set n=4096,b=32`, repeatable; the function gets `settings`, a dict of integers."""
     help = "Values of parameters, as in n=4096,b=32 (repeatable)."
-    return click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER,...", callback=_settings, help=help)(
-        function
-    )
-
-
-def _settings(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, int]:
-    return {name: number for text in value for name, number in parse_settings(text, ctx, param).items()}
-
-
-def parse_settings(text: str, ctx: click.Context | None = None, param: click.Parameter | None = None) -> dict[str, int]:
-    """`n=4096,b=32` as a dict of positive integers. Raises click.BadParameter (exit status 2)."""
-    found: dict[str, int] = {}
-    for part in text.split(","):
-        name, equals, number = (s.strip() for s in part.partition("="))
-        if not equals or not name.isidentifier():
-            help = "; group digits as in 1_000_000, without commas" if found and name.isdigit() else ""
-            raise click.BadParameter(f"`{part.strip()}` is not of the form n=4096{help}", ctx, param)
-        try:
-            found[name] = parse_count(number)
-        except UnitError as error:
-            message = f"`{number[:40]}` for `{name}` is not an integer; {error.help}"
-            raise click.BadParameter(message, ctx, param) from None
-        if not 0 < found[name] <= LARGEST_PARAMETER:
-            what = "at most 2**62" if found[name] > 0 else "a positive integer"
-            raise click.BadParameter(f"`{name}` must be {what}, not {number[:40]}", ctx, param)
-    return found
+    return click.option(
+        "--set", "settings", multiple=True, metavar="NAME=NUMBER,...", callback=settings_of_options, help=help
+    )(function)
 
 
 def unit_option(function: F) -> F:

@@ -150,7 +150,7 @@ def sweep(
     that fail; points that succeed take as long as they need. --most-counted limits the number of counted points. After
     Ctrl-C, the journal has all points counted so far.
     """
-    ranges = {name: values for text in texts for name, values in parse_ranges(text).items()}
+    ranges = _ranges(texts)
     caches = parse_sizes(cache_text) if cache_text else ()
     _check_files(output, figure)
     machines = _machines(machine_names)
@@ -347,3 +347,14 @@ def _ordered(first: Mapping[str, int], ranges: Mapping[str, Sequence[int]]) -> d
     """
     found = {n: ranges.get(n, (v,)) for n, v in first.items()}
     return {n: found[n] for n in [*(n for n in found if n not in ranges), *ranges]}
+
+
+def _ranges(texts: Sequence[str]) -> dict[str, Sequence[int]]:
+    """The values of all `--set` options. Raises CommandError for a name in two of them, and for a wrong range."""
+    found: dict[str, Sequence[int]] = {}
+    for text in texts:
+        for name, values in parse_ranges(text).items():
+            if name in found:
+                raise CommandError(f"`{name}` is given twice", f"list its values in one `--set`: {name}=1,2,4")
+            found[name] = values
+    return found

@@ -155,13 +155,32 @@ def test_a_program_is_predicted_as_one(roofdsl: Run, tmp_path: Path) -> None:
     assert (document["kernel"], document["launches"], document["parameters"]) == ("steps", 3, {"n": 512})
 
 
-def test_later_settings_count_and_constants_are_settings(roofdsl: Run) -> None:
+def test_settings_of_several_options_and_constants_are_settings(roofdsl: Run) -> None:
     result = roofdsl(
-        "predict", "conv2d", "--machine", "v100_time_paper", "--set", "batch=9,s=1", "--set", "s=3,batch=1", "--json"
+        "predict", "conv2d", "--machine", "v100_time_paper", "--set", "batch=1,s=3", "--set", "s=3", "--json"
     )
     document = json.loads(result.stdout)
     assert document["parameters"]["s"] == 3
     assert document["work_flops"] == 2 * 37**2 * 64 * 64 * 9
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "predict daxpy --machine v100 --set n=1e3 --set n=2000",
+            "`sweep` takes several values, as `--set n=1000,2000`",
+        ),
+        ("derive daxpy --set n=1,n=2", "`n` is given twice, as 1 and 2; `sweep` takes several"),
+        ("measure daxpy --set n=1 --set n=2", "`--at n=1 --at n=2` takes both"),
+        ("measure daxpy --at n=1,n=2", "`--at n=1 --at n=2` takes both"),
+        ("sweep daxpy --machine v100 --set n=1 --set n=2", "list its values in one `--set`: n=1,2,4"),
+    ],
+)
+def test_two_values_of_a_parameter_are_refused(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last one counted, silently."""
+    assert run(line.split()) in (1, 2)
+    assert says in " ".join(capsys.readouterr().err.split())
 
 
 def test_warnings_go_to_standard_error(roofdsl: Run) -> None:
