@@ -10,6 +10,13 @@ from roofdsl.measure.measurement import CORES, Measurement
 from roofdsl.tell.blocks import Block, Gap, figures, line
 from roofdsl.tell.titles import short_sizes
 
+CACHES = {
+    "warm": "caches: as the previous call left them, which `predict --warm` assumes (`predict` alone: empty caches)",
+    "cold": "caches: emptied before each call, as `predict` assumes",
+    "rotated": "caches: without the data of a call, whose buffers take turns, as `predict` assumes",
+}
+"""What a call found in the caches, by the state of a measurement, and which prediction is for that."""
+
 
 def variant_of(measured: Measurement) -> str:
     """The variant, and the number of cores if it was requested: `parallel, 2 cores`."""
@@ -27,7 +34,8 @@ def blocks(found: Sequence[Measurement]) -> list[Block]:
         rows.append([_kernel(m), variant_of(m), *times, rate, _error(m), calls])
     head = ("kernel", "variant", "median", "10 %", "90 %", "rate", "error", "calls")
     table = figures(rows, head, range(2, 8), depth=0, strong=True)
-    return [table, *(block for m in found for block in _by_launch(m)), *_energies(found)]
+    states = [line(CACHES[state], 0) for state in dict.fromkeys(m.state for m in found)]
+    return [table, *states, *(block for m in found for block in _by_launch(m)), *_energies(found)]
 
 
 def _energies(found: Sequence[Measurement]) -> list[Block]:

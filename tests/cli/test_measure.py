@@ -20,7 +20,8 @@ def test_a_result_file_and_a_table(roofdsl: Run, tmp_path: Path) -> None:
     sizes = ("--at", "n=20", "--at", "n=31")
     done = roofdsl("measure", "gemv", *sizes, *variants, *BRIEF, "-o", str(path))
     assert done.returncode == 0, done.stderr
-    head, *rows, last = done.stdout.splitlines()
+    head, *rows, caches, last = done.stdout.splitlines()
+    assert "which `predict --warm` assumes" in caches
     assert head.split()[:3] == ["kernel", "variant", "median"] and last == f"written to {path}"
     assert [row.split()[:3] for row in rows] == [
         ["gemv", f"n={n}", variant] for n in (20, 31) for variant in ("loops", "library")
@@ -29,6 +30,19 @@ def test_a_result_file_and_a_table(roofdsl: Run, tmp_path: Path) -> None:
     assert [(m.kernel, dict(m.parameters)["n"], m.variant, m.work) for m in found] == [
         ("gemv", n, variant, 2 * n * n) for n in (20, 31) for variant in ("loops", "library")
     ]
+
+
+def test_the_state_of_the_caches_is_that_of_the_prediction_named(roofdsl: Run) -> None:
+    """SpMV was measured warm and predicted cold without a word."""
+    data = ("--data", "rowptr,col=random:n=300,row=4,seed=1")
+    for more, says, other in (
+        (("--cold",), "as `predict` assumes", "--warm"),
+        ((), "`predict --warm`", "emptied before"),
+    ):
+        done = roofdsl("measure", "spmv_csr", *data, *more, *BRIEF)
+        assert done.returncode == 0, done.stderr
+        (line,) = (row for row in done.stdout.splitlines() if row.startswith("caches: "))
+        assert says in line and other not in line
 
 
 @pytest.mark.thorough
