@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from roofdsl.cli.options import choose
 from roofdsl.cli.safe_streams import exact_output
+from roofdsl.frontends.refuse import PartlyRead
+from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.reading_options import current
 
@@ -27,6 +31,8 @@ def convert(
     --shape states an argument of a Python function that has no annotation, as in --shape A=n,m:f64. --fused fuses the
     loops of Python functions, as a compiler could.
 
+    If some functions cannot be read, the others are converted; the errors follow, and the exit status is 1.
+
     With --torch, FILE is a Python file with a class Model and functions get_inputs and get_init_inputs. The command
     RUNS the file, and prints the program of kernels that the model becomes. --fused then puts elementwise operators
     into one kernel where that is possible.
@@ -35,14 +41,32 @@ def convert(
 
     if output is not None and Path(output).suffix != ".roof":
         raise click.UsageError(f"-o writes a .roof file, and the name `{output}` does not end in .roof")
-    text = _text(file, einsum, type_, is_torch=is_torch, verify=verify)
+    refused = None
+    try:
+        text = _text(file, einsum, type_, is_torch=is_torch, verify=verify)
+    except PartlyRead as error:
+        if not error.read.kernels:
+            raise
+        refused, text = error, _written(error.read, tuple(error.read.kernels))
     if output is None:
         exact_output().write(text)
     else:
         write_whole(Path(output), text)
         click.echo(f"wrote {output}")
     if verify and file is not None:
-        _verify(file)
+        for target in [file] if refused is None else [f"{file}:{name}" for name in refused.read.kernels]:
+            _verify(target)
+    if refused is not None:
+        sys.stdout.flush()
+        click.echo(refused.alone, err=True)
+        raise SystemExit(1)
+
+
+def _written(checked: CheckedFile, names: Sequence[str]) -> str:
+    """The text of some kernels of a file."""
+    from roofdsl.lang.write import written
+
+    return "\n".join(written(checked.kernels[name]) for name in names)
 
 
 def _text(file: str | None, einsum: str | None, type_: str | None, *, is_torch: bool, verify: bool) -> str:
@@ -75,7 +99,7 @@ def _text(file: str | None, einsum: str | None, type_: str | None, *, is_torch: 
             "`--fused` groups loops of Python functions, or the operators of a tensor program: give `--torch`, too"
         )
         raise click.UsageError(message)
-    return "\n".join(written(chosen.checked.kernels[name]) for name in chosen.kernels)
+    return _written(chosen.checked, chosen.kernels)
 
 
 def _torch(file: str, fused: bool) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.record import replace
-from roofdsl.lang.source import Span
+from roofdsl.lang.source import Source, Span
 
 MOST_OTHERS = 4
 """The most functions that the help of an error names."""
@@ -19,6 +20,21 @@ class Refused(Exception):
     def __init__(self, code: str, message: str, node: Any, help: str = "") -> None:
         super().__init__(message)
         self.code, self.message, self.node, self.help = code, message, node, help
+
+
+class PartlyRead(InputError):
+    """Some functions of a file cannot be read. read: the others, as a file of their own, which may have no kernels.
+
+    alone: the errors of all refused functions, also those in other files that the file includes, without the hint at
+    the functions that can be read.
+    """
+
+    def __init__(self, errors: Mapping[Source, Sequence[Diagnostic]], read: CheckedFile) -> None:
+        parts = [InputError(where, list(found)) for where, found in errors.items()]
+        self.read, self.alone = read, "\n".join(map(str, parts))
+        where, found = next(iter(errors.items()))
+        super().__init__(where, naming_the_others(found, read.kernels, read.source.name))
+        self.args = ("\n".join((str(self), *map(str, parts[1:]))),)
 
 
 def too_deep(span: Span) -> Diagnostic:

@@ -38,3 +38,49 @@ def test_the_functions_that_can_be_read_are_named(
     assert run(["check", f"{path}:bad"]) == 1
     told = capsys.readouterr()
     assert "can be read" not in told.out + told.err
+
+
+def status(*args: str) -> int:
+    try:
+        return run([*args])
+    except SystemExit as exit:
+        return int(exit.code or 0)
+
+
+@pytest.mark.parametrize(("name", "text"), [("many.c", C), ("many.py", PYTHON)])
+def test_convert_converts_the_others_and_reports_each_error(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, to = tmp_path / name, tmp_path / "all.roof"
+    path.write_text(text + text.replace("good", "fine").replace("bad", "worse"))
+    assert status("convert", str(path)) == 1
+    told = capsys.readouterr()
+    assert [line.split("(")[0] for line in told.out.splitlines() if line.startswith("kernel ")] == [
+        "kernel good",
+        "kernel fine",
+    ]
+    assert told.err.count("error[") == 2 and "can be read" not in told.err
+    assert status("convert", str(path), "-o", str(to)) == 1
+    assert run(["check", str(to)]) == 0
+    capsys.readouterr()
+    assert run(["convert", f"{path}:good"]) == 0
+    one = capsys.readouterr()
+    assert one.out and one.out in told.out and not one.err
+
+
+def test_errors_in_included_files_are_reported_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    helper = "static double f(double *x) { int i = 0; while (x[i] > 0) i++; return x[i]; }\n"
+    (tmp_path / "helper.h").write_text(helper)
+    path = tmp_path / "uses.c"
+    uses = "void uses(int n, double x[n]) { for (int i = 0; i < n; i++) x[i] = f(x); }\n"
+    path.write_text(f'#include "helper.h"\n{C}{uses}')
+    assert status("convert", str(path)) == 1
+    told = capsys.readouterr()
+    assert "kernel good" in told.out and told.err.count("error[") == 2
+
+
+def test_nothing_is_written_if_no_function_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, to = tmp_path / "bad.c", tmp_path / "bad.roof"
+    path.write_text(C.replace("x[i] = 0; }\nvoid bad", "x[i] = g(x[i]); }\nvoid bad"))
+    assert status("convert", str(path), "-o", str(to)) == 1
+    assert not to.exists() and capsys.readouterr().err.count("error[") == 2

@@ -15,7 +15,7 @@ from roofdsl.frontends.c.rewritten_loops import rewrite
 from roofdsl.frontends.c.scop_region import Region, region_of
 from roofdsl.frontends.c.steps_inside import take_out
 from roofdsl.frontends.c.variables import walk
-from roofdsl.frontends.refuse import Refused, naming_the_others, too_deep
+from roofdsl.frontends.refuse import PartlyRead, Refused, too_deep
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedFile, CheckedKernel
@@ -42,16 +42,17 @@ def read(path: str, name: str | None = None) -> CheckedFile:
     errors: dict[Source, list[Diagnostic]] = {}
     for region in regions:
         try:
-            _, own, found = reader.kernel(region)
+            _, own, noted = reader.kernel(region)
         except InputError as error:
             errors.setdefault(error.source, []).extend(error.diagnostics)
             continue
         kernels[own.tree.name.text] = own
-        warnings += found
-    for where, diagnostics in errors.items():
-        raise InputError(where, naming_the_others(diagnostics, kernels, source.name))
+        warnings += noted
     file = tree.File(tuple(k.tree for k in kernels.values()), source=source)
-    return CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
+    found = CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
+    if errors:
+        raise PartlyRead(errors, found)
+    return found
 
 
 def readings(path: str, name: str | None = None) -> list[tuple[Reading, CheckedKernel]]:

@@ -11,7 +11,7 @@ from roofdsl.frontends.python.parsing import parse_module
 from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.signature import Given, shape_option
 from roofdsl.frontends.python.user_functions import Reading
-from roofdsl.frontends.refuse import Refused, naming_the_others, too_deep
+from roofdsl.frontends.refuse import PartlyRead, Refused, too_deep
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedFile, CheckedKernel
@@ -61,10 +61,11 @@ def read_text(source: Source, name: str | None, shapes: Mapping[str, Given], *, 
             continue
         kernels[function.name] = CheckedKernel(reading.tree, source, None, ())
         warnings += found
-    if errors:
-        raise InputError(source, naming_the_others(errors, kernels, source.name))
     file = tree.File(tuple(k.tree for k in kernels.values()), source=source)
-    return CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
+    read = CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
+    if errors:
+        raise PartlyRead({source: errors}, read)
+    return read
 
 
 def read_function(
