@@ -637,6 +637,21 @@ def parts_of_complex_numbers(z: c128["n"], y: f64["n"]):
     y[:] = r + s
 
 
+def reshaped_twice(x: f64[3, 4], z: f64[2, 3, 4], p: f64[6], q: f64[12], r: f64[6], s: f64[12], t: f64[12]):
+    a = x[:, :2].reshape(3, 2, 1).reshape(6)  # a copy, although the first reshape is none
+    b = x.reshape(12).reshape(3, 2, 2)
+    c = x.reshape(2, 6)[:, ::2].reshape(2, 3, 1).reshape(6)
+    d = x.reshape(2, 2, 3).transpose(2, 0, 1).reshape(3, 4).reshape(12)
+    e = z[:, :, ::2].reshape(6, 2).reshape(12)
+    x[:, :] = 7.0
+    z[0, 0, 0] = 9.0
+    p[:] = a
+    q[:] = b.reshape(12)
+    r[:] = c
+    s[:] = d
+    t[:] = e
+
+
 def reshaped_parts(x: f64[2, 3, 4], z: f64[6, 4], w: f64[2, 6], u: f64[24], v: f64[12]):
     a = x.reshape(6, 4)
     b = x[:, :, :2].reshape(2, 6)

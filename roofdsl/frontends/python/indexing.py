@@ -79,7 +79,7 @@ class Indexing:
             def at(indices: Sequence[Poly]) -> Any:
                 return base.at([p.start if k is None else p.start + p.step * indices[k] for p, k in places])
 
-            return _like(base, shape, at)
+            return _like(base, shape, at, _strides_of_parts(_strides(base), parts))
         axes: list[Axis] = []
         for a in base.view.axes:
             if a.axis is None:
@@ -167,7 +167,8 @@ class Indexing:
         back = {a: k for k, a in enumerate(order)}
         if base.view is None:
             at = lambda indices: base.at([indices[back[a]] for a in range(len(order))])  # noqa: E731
-            return _like(base, shape, at)
+            old = _strides(base)
+            return _like(base, shape, at, None if old is None else tuple(old[a] for a in order))
         axes = tuple(a if a.axis is None else Axis(a.start, back[a.axis], a.step) for a in base.view.axes)
         return self.context.read(View(base.view.buffer, axes, shape), node)
 
@@ -183,7 +184,8 @@ class Indexing:
             self.context.refuse("py-shape", "a diagonal is read only of a square matrix", node)
         if base.view is None:
             at = lambda indices: base.at([indices[0], indices[0]])  # noqa: E731
-            return _like(base, base.shape[:1], at)
+            old = [] if (known := _strides(base)) is None else [stride for stride in known if stride is not None]
+            return _like(base, base.shape[:1], at, (old[0] + old[1],) if len(old) == len(base.shape) else None)
         axes = tuple(a if a.axis is None else Axis(a.start, 0, a.step) for a in base.view.axes)
         return self.context.read(View(base.view.buffer, axes, base.shape[:1]), node)
 
@@ -209,27 +211,73 @@ class Indexing:
                 old += [linear, *found] if before else []
             return base.at(old)
 
-        found = _like(base, tuple(shape), at)
         joined = itertools.accumulate((len(before) for before, _, _ in groups), initial=0)
         runs = [range(first, first + len(before)) for first, (before, _, _) in zip(joined, groups, strict=False)]
-        return found if all(self.adjacent(base, run) for run in runs) else replace(found, simple=False)
+        if not all(self.adjacent(base, run) for run in runs):
+            return replace(_like(base, tuple(shape), at), simple=False)
+        old = _strides(base)
+        strides = None if old is None else _reshaped_strides(base.shape, old, groups, runs)
+        return _like(base, tuple(shape), at, strides)
 
     def adjacent(self, base: Value, axes: Sequence[int], *, innermost: bool = False) -> bool:
         """Whether elements along these axes, taken as one, are equally far apart in memory: otherwise numpy copies them
         to join the axes, as in `x.T.reshape(12)`. innermost: whether they are side by side, too.
         """
-        if base.view is None:
+        strides = _strides(base)
+        if strides is None:
             return True
-        strides: dict[int, Poly] = {}
-        below = ONE
-        for place, extent in zip(base.view.axes[::-1], base.view.buffer.dims[::-1], strict=True):
-            if place.axis is not None:
-                strides[place.axis] = place.step * below
-            below *= extent
-        wide = [k for k in axes if base.shape[k] != ONE and k in strides]
-        if innermost and wide and strides[wide[-1]] != ONE:
+        wide = [(step, base.shape[k]) for k in axes if base.shape[k] != ONE and (step := strides[k]) is not None]
+        if innermost and wide and wide[-1][0] != ONE:
             return False
-        return all(strides[a] == base.shape[b] * strides[b] for a, b in itertools.pairwise(wide))
+        return all(a == extent * b for (a, _), (b, extent) in itertools.pairwise(wide))
+
+
+Strides = tuple[Poly | None, ...]
+"""The distances of elements along each axis, in elements; None for an axis along which a value is repeated."""
+
+
+def _strides(value: Value) -> Strides | None:
+    """None for what is not part of an array."""
+    if value.view is None:
+        return value.strides
+    found: dict[int, Poly] = {}
+    below = ONE
+    for place, extent in zip(value.view.axes[::-1], value.view.buffer.dims[::-1], strict=True):
+        if place.axis is not None:
+            found[place.axis] = place.step * below
+        below *= extent
+    return tuple(found.get(k) for k in range(len(value.shape)))
+
+
+def _strides_of_parts(strides: Strides | None, parts: Sequence[Part | None]) -> Strides | None:
+    """Those of the parts of a value, one for each of its axes in order; None is a new axis."""
+    if strides is None:
+        return None
+    left = iter(strides)
+    found: list[Poly | None] = []
+    for p in parts:
+        old = None if p is None else next(left)
+        if p is None or p.extent is not None:
+            found.append(None if old is None or p is None else old * p.step)
+    return tuple(found)
+
+
+def _reshaped_strides(
+    shape: Sequence[Poly],
+    strides: Strides,
+    groups: Sequence[tuple[list[Poly], list[Poly], int]],
+    runs: Sequence[Sequence[int]],
+) -> Strides:
+    """The strides of a view in another shape: those of each group continue its innermost one."""
+    found: dict[int, Poly] = {}
+    for (_, after, first), run in zip(groups, runs, strict=True):
+        step = next((strides[k] for k in reversed(run) if shape[k] != ONE), None)
+        for k in range(first + len(after) - 1, first - 1, -1):
+            if step is None:
+                break
+            found[k] = step
+            step = step * after[k - first]
+    return tuple(found.get(k) for k in range(sum(len(after) for _, after, _ in groups)))
 
 
 def _groups(old: list[Poly], new: list[Poly]) -> list[tuple[list[Poly], list[Poly], int]] | None:
@@ -275,11 +323,11 @@ def _smaller(a: Poly, b: Poly) -> bool:
     return max(map(len, a.terms), default=0) < max(map(len, b.terms), default=0) or len(str(a)) < len(str(b))
 
 
-def _like(base: Value, shape: tuple[Poly, ...], at: At) -> Value:
+def _like(base: Value, shape: tuple[Poly, ...], at: At, strides: Strides | None = None) -> Value:
     """The elements of a value in another arrangement."""
     # A number taken from an array is a value of its own: it stays when the array changes.
     simple = base.simple and bool(shape)
-    return Value(shape, base.type, at, weak=base.weak, own=base.own, simple=simple, origins=base.origins)
+    return replace(base, shape=shape, at=at, view=None, strides=strides, simple=simple, number=None)
 
 
 def _listed(extents: Sequence[Poly]) -> str:

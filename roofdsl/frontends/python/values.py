@@ -131,8 +131,9 @@ class Value(Record):
     type: the type that numpy gives it, `bool` for truth values, whose elements are conditions. weak: a Python number,
     whose type yields to that of arrays. own: whether the language sees this type in the expression; numbers, sizes and
     loop variables take the type of their operands. at: the expression of an element. view: if it is only a part of an
-    array. simple: whether writing it twice costs nothing. number: the value of a plain number. origins: arguments of
-    unknown kind from which it is made, which may turn out to be sizes.
+    array. strides: of a part in another arrangement, which has no `view`, the distances in memory along each axis; None
+    for an axis without any. simple: whether writing it twice costs nothing. number: the value of a plain number.
+    origins: arguments of unknown kind from which it is made, which may turn out to be sizes.
     """
 
     shape: Shape
@@ -144,6 +145,7 @@ class Value(Record):
     simple: bool = False
     number: int | float | complex | None = None
     origins: frozenset[str] = frozenset()
+    strides: tuple[Poly | None, ...] | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_scalar(self) -> bool:
