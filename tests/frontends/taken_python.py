@@ -637,6 +637,14 @@ def parts_of_complex_numbers(z: c128["n"], y: f64["n"]):
     y[:] = r + s
 
 
+def turned_around(x: f64["n"], y: f64["n"], a: float):
+    y[:] = np.where(~((x > a) & (x < 3.0)), x, 0.0)
+    for i in range(len(x)):
+        x[i] = 1.0 if ~(x[i] > y[i]) else 2.0
+        y[i] += 1.0 if ~(x[i] > 1.0 and y[i] > a) else 0.5
+        y[i] += 1.0 if not (a > 0.5) else 0.25
+
+
 def reshaped_twice(x: f64[3, 4], z: f64[2, 3, 4], p: f64[6], q: f64[12], r: f64[6], s: f64[12], t: f64[12]):
     a = x[:, :2].reshape(3, 2, 1).reshape(6)  # a copy, although the first reshape is none
     b = x.reshape(12).reshape(3, 2, 2)

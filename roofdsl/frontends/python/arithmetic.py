@@ -182,6 +182,7 @@ class Arithmetic(Elementwise):
         for o, other in ((a, right), (b, left)):
             if o.origins and isinstance(other, Whole) and other.poly.names:
                 self.context.learn_size(o.origins)
+        weak = a.weak and b.weak and a.is_scalar and b.is_scalar  # Python's own truth value
         type_, _ = self.common([a, b])
         if kind(type_) == "bool" or (kind(type_) == "complex" and op not in ("==", "!=")):
             self.context.refuse("py-condition", f"`{op}` of {type_} values is not supported", node)
@@ -189,7 +190,9 @@ class Arithmetic(Elementwise):
         if not a.own and not b.own:
             a = self.nests.stored(a, "f64", node, "left")
         span = self.context.span(node)
-        return self.elementwise(lambda x, y: tree.Compare(x, ((op, y),), span), [a, b], "bool", node, own=True)
+        return self.elementwise(
+            lambda x, y: tree.Compare(x, ((op, y),), span), [a, b], "bool", node, own=True, weak=weak
+        )
 
     def _known(self, op: str, a: Poly, b: Poly, node: ast.AST) -> Known:
         context, span = self.context, self.context.span(node)
@@ -243,7 +246,8 @@ class Arithmetic(Elementwise):
                 found = tree.Logic(op, tree.Group(found, span) if _other(found, op) else found, right, span)
             return found
 
-        return self.elementwise(join, given, "bool", node, own=True)
+        weak = any(isinstance(p, Known) or (isinstance(p, Value) and p.weak) for p in parts)
+        return self.elementwise(join, given, "bool", node, own=True, weak=weak and all(v.is_scalar for v in given))
 
 
 _FOLD_COMPARE: dict[str, Callable[[int, int], bool]] = {

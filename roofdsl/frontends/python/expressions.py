@@ -31,6 +31,7 @@ from roofdsl.frontends.python.values import (
 )  # fmt: skip
 from roofdsl.lang import tree
 from roofdsl.lang.findings import did_you_mean
+from roofdsl.lang.record import replace
 
 _OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -215,10 +216,11 @@ class Expressions:
             case ast.UAdd():
                 return self.arithmetic.copied(found, node) if isinstance(found, Value) else found
             case ast.Not():
+                own = self._logic("not", [found], node)
+                return replace(own, weak=True) if isinstance(own, Value) else own  # Python's own truth value
+            case _ if isinstance(found, Value) and self._is_truth(found) and not (found.weak and found.is_scalar):
                 return self._logic("not", [found], node)
-            case _ if isinstance(found, Value) and self._is_truth(found):
-                return self._logic("not", [found], node)
-            case _ if isinstance(found, Known) or (isinstance(found, Constant) and isinstance(found.value, bool)):
+            case _ if self._is_truth(found) or (isinstance(found, Constant) and isinstance(found.value, bool)):
                 message = "`~` of Python's truth values is never false: `~True` is -2"
                 self.context.refuse("py-condition", message, node, "write `not`")
             case _:
