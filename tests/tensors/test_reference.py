@@ -44,6 +44,7 @@ def graph(body: str, folder: Path, shape: tuple[int, ...] = SQUARE, *, head: str
         ("return x & 15", {"x": "int32"}, "i32"),
         ("return ~x", {"x": "int64"}, "i64"),
         ("return (x > 0) & (y > 0)", {}, "i8"),
+        ("return torch.logical_or(x, y)", {"x": "float16"}, "i8"),
         ("return x.cumsum(0)", {"x": "int32"}, "i64"),
         ("return (x > 0).cumsum(0)", {}, "i64"),
         ("return x.cumsum(0, dtype=torch.float32)", {"x": "float16"}, "f32"),
@@ -184,3 +185,23 @@ def test_negative_powers_and_bounds_that_are_left_out(body: str, want: Any, work
         values = np.asarray(reference(own, {}, {"X": values, "Y": np.zeros(16)}).values["Y"], float)
     assert np.allclose(values, want(data))
     assert work_at(own, {}).total == 16 * work
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        ("return torch.logical_and(x, y)", np.logical_and),
+        ("return torch.logical_or(x, y)", np.logical_or),
+        ("return (x != 0) & (y != 0)", np.logical_and),
+        ("return (x != 0) | (y != 0)", np.logical_or),
+    ],
+)
+def test_logical_operators_give_zero_or_one(body: str, want: Any, tmp_path: Path) -> None:
+    """They were the lesser and the greater of the operands: -2 and 3 gave -2."""
+    program = tensor_program(graph(body, tmp_path), fused=True)
+    (name,) = program.launches
+    own = lowered(program.checked, name)
+    x, y = (np.array(values * 4, dtype=float) for values in ([-2.0, 0.0, 0.5, 3.0], [3.0, -1.0, 0.0, 0.25]))
+    x[4:8], y[8:12] = 0.0, 0.0
+    found = reference(own, {}, {"X1": x, "X2": y, "Y": np.zeros(16)}).values["Y"]
+    assert np.array_equal(np.asarray(found, float), want(x, y))

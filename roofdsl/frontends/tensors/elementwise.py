@@ -92,8 +92,10 @@ OPERATORS: Mapping[str, Make] = {
     "ge": _compare(">="), "isnan": lambda a: f"select({a} != {a}, 1, 0)",
     "isinf": lambda a: f"select(abs({a}) > 3.4e38, 1, 0)",
     "sign": lambda a: f"select({a} > 0, 1, select({a} < 0, -1, 0))",
-    "logical_not": lambda a: f"select({a} == 0, 1, 0)", "logical_and": lambda a, b: f"min({a}, {b})",
-    "logical_or": lambda a, b: f"max({a}, {b})",
+    "logical_not": lambda a: f"select({a} == 0, 1, 0)", "bitwise_and": lambda a, b: f"min({a}, {b})",
+    "bitwise_or": lambda a, b: f"max({a}, {b})",  # of truth values, 0 and 1
+    "logical_and": lambda a, b: f"select({a} != 0, select({b} != 0, 1, 0), 0)",
+    "logical_or": lambda a, b: f"select({a} != 0, 1, select({b} != 0, 1, 0))",
     "addcmul": lambda a, b, c, value=1: f"{a} + {number(value)} * {b} * {c}",
     "lerp": lambda a, b, w: f"{a} + {w} * ({b} - {a})",
 }  # fmt: skip

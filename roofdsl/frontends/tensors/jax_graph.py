@@ -20,7 +20,7 @@ TYPES = {
 }  # fmt: skip
 _SAME = {
     "add_any": "add", "max": "maximum", "min": "minimum", "logistic": "sigmoid", "convert_element_type": "cast",
-    "copy": "copy", "not": "logical_not", "and": "logical_and", "or": "logical_or", "integer_pow": "pow",
+    "copy": "copy", "not": "logical_not", "and": "bitwise_and", "or": "bitwise_or", "integer_pow": "pow",
 }  # fmt: skip
 _IN_ORDER = ("reshape", "squeeze", "expand_dims", "stop_gradient", "copy_p", "optimization_barrier")
 _REDUCTIONS = {"reduce_sum": "sum", "reduce_prod": "prod", "reduce_or": "any", "reduce_and": "all"}

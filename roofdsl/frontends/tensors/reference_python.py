@@ -21,7 +21,7 @@ NUMBERS = (int, float, bool)
 _BINARY: Mapping[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub), ast.Mult: ("mul", operator.mul),
     ast.Div: ("div", operator.truediv), ast.FloorDiv: ("", operator.floordiv), ast.Mod: ("", operator.mod),
-    ast.Pow: ("pow", operator.pow), ast.BitAnd: ("logical_and", operator.and_), ast.BitOr: ("logical_or", operator.or_),
+    ast.Pow: ("pow", operator.pow), ast.BitAnd: ("bitwise_and", operator.and_), ast.BitOr: ("bitwise_or", operator.or_),
 }  # fmt: skip
 _COMPARED: Mapping[type[ast.AST], tuple[str, Callable[[Any, Any], bool]]] = {
     ast.Eq: ("eq", operator.eq), ast.NotEq: ("ne", operator.ne), ast.Lt: ("lt", operator.lt),

@@ -15,10 +15,12 @@ from roofdsl.frontends.tensors.types import is_whole, promoted
 from roofdsl.lang.record import Record, replace
 
 MOST_OPERATORS = 4000
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_not", "isnan", "isinf"})
+COMPARISONS = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "isnan", "isinf"}
+)
 ROUNDING = frozenset({
     "add", "sub", "rsub", "mul", "maximum", "minimum", "abs", "neg", "square", "clamp", "relu", "copy", "where", "sign",
-    "pow", "logical_and", "logical_or",
+    "pow", "bitwise_and", "bitwise_or",
 })  # fmt: skip
 """Operators that keep whole numbers whole."""
 

@@ -21,8 +21,8 @@ _PARTS = ("slice", "select", "as_strided", "split_with_sizes", "unbind", "diagon
 """Views that leave elements out."""
 _VIEWS = (*_PARTS, "permute", "transpose", "t", "expand", "movedim", "real", "imag", "view_as_real", "view_as_complex")
 _SAME = {
-    "_to_copy": "cast", "clone": "copy", "copy": "copy", "logical_and": "logical_and", "bitwise_and": "logical_and",
-    "bitwise_or": "logical_or", "bitwise_not": "logical_not", "clamp_min": "clamp", "_softmax": "softmax",
+    "_to_copy": "cast", "clone": "copy", "copy": "copy", 
+    "bitwise_not": "logical_not", "clamp_min": "clamp", "_softmax": "softmax",
     "_log_softmax": "log_softmax", "rms_norm": "rms_norm", "sgn": "sign",
 }  # fmt: skip
 _FILLS = ("full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "empty", "empty_like", "empty_permuted",
