@@ -11,6 +11,7 @@ import click
 from roofdsl.advise.advise import EFFORT_S, Advised, advise
 from roofdsl.advise.memory_lower_bound import least_memory_s
 from roofdsl.advise.program import advise_program
+from roofdsl.cli.fused import fused_sentence
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     Chosen,
@@ -36,7 +37,7 @@ from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.tell.advice import blocks, short, to_json, where_time_goes
-from roofdsl.tell.blocks import Block, Gap
+from roofdsl.tell.blocks import Block, Gap, line
 
 
 @click.command("advise")
@@ -117,7 +118,11 @@ def command(
         documents = [to_json(a) for a in everything]
         show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.advise/1", "kernels": documents})
     else:
-        show_blocks(*_told(found, programs, machine, show_all, file))
+        told = _told(found, programs, machine, show_all, file)
+        for own, advised in zip(told, found, strict=False):  # programs follow
+            if sentence := fused_sentence(file, advised.now.prediction, machine, options):
+                own += [Gap(), line(sentence)]
+        show_blocks(*told)
     warn(*(w for a in everything for w in a.now.prediction.warnings))
 
 

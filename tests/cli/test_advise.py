@@ -71,3 +71,25 @@ def test_compulsory_traffic_is_told_as_it_is_counted(
     line = ["advise", str(file), "--machine", "v100_textbook", "--set", "n=100000000", "--traffic", traffic]
     assert run(line) == 0
     assert f"all traffic of HBM is compulsory: {said}, at 900 GB/s" in capsys.readouterr().out
+
+
+SOFTMAX = """
+import numpy as np
+
+def softmax(x: "f32[n, m]"):
+    e = np.exp(x - x.max(axis=1)[:, None])
+    return e / e.sum(axis=1)[:, None]
+"""
+
+
+def test_a_python_function_that_gains_by_fused_loops_says_so(roofdsl: Run, tmp_path: Path) -> None:
+    """The time that it names is what `--fused` then gives; with `--fused`, or for a `.roof` file, nothing is said."""
+    path = tmp_path / "softmax.py"
+    path.write_text(SOFTMAX)
+    line = ("advise", str(path), "--machine", "skylake_gold_6148", "--set", "n=4096,m=1024")
+    plain, fused = roofdsl(*line), roofdsl(*line, "--fused")
+    (said,) = (row for row in plain.stdout.splitlines() if "with fused loops" in row)
+    (now,) = (row for row in fused.stdout.splitlines() if row.startswith("  now: "))
+    assert said.split(": ")[1].split(",")[0] == now.split(": ")[1].split(",")[0]
+    assert "with fused loops" not in fused.stdout
+    assert "with fused loops" not in roofdsl("advise", "triad", *line[2:4], "--set", "n=1000").stdout
