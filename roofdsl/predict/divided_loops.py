@@ -67,6 +67,12 @@ class Division(Record):
     alone: Fraction = Fraction(0)
     loops: tuple[Shared, ...] = (Shared(Fraction(1), None),)
 
+    def most_cores(self) -> int | None:
+        """The most cores that have work at the same time; None if that is not limited."""
+        if any(loop.iterations is None for loop in self.loops):
+            return None
+        return max((loop.iterations for loop in self.loops if loop.iterations is not None), default=1)
+
     def phases(self, cores: int) -> tuple[tuple[Fraction, Fraction], ...]:
         """(share of all work, share that its busiest core does) of the work that one core does and of each loop."""
         if cores == 1:

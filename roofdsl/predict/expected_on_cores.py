@@ -56,12 +56,13 @@ def timed_on_cores(
     divided, nests = divided or Division(), divisions(single.expected, values)
     found = on_several(single, single.expected, machine, cores, divided, nests, as_compiled=as_compiled)
     shared = longest_shared(single, single.expected, machine)
-    n_s = saturation(single.expected, shared)
+    most = most_cores(divided)
+    n_s = saturation(single.expected, shared, most)
     return replace(
         bound,
         expected=replace(found, causes=causes_of(bound.bound_s, found.ladder)),
         assumptions=tuple(dict.fromkeys((*bound.assumptions, *in_words(divided, cores), *found.assumptions))),
-        cores=Cores(cores, n_s, None if n_s is None else shared),
+        cores=Cores(cores, n_s, shared if shared[1] else None, most),
     )
 
 
@@ -116,11 +117,19 @@ def _shared_times(single: Prediction, found: Expected, machine: Machine, cores: 
     return times
 
 
-def saturation(found: Expected, shared: tuple[str, Fraction]) -> int | None:
+def most_cores(divided: Division | None) -> int | None:
+    """The most cores that have work at the same time: one if nothing divides it; None if that is not limited."""
+    return 1 if divided is None else divided.most_cores()
+
+
+def saturation(found: Expected, shared: tuple[str, Fraction], most: int | None) -> int | None:
     """n_s, the number of cores whose work takes as long as the shared level's transfers, if iterations can be divided
-    as finely as needed; None without transfers.
+    as finely as needed; None without transfers, and if only `most` cores have work and these are fewer.
     """
-    return max(1, ceil((found.expected_s - found.launch_s) / shared[1])) if shared[1] else None
+    if not shared[1]:
+        return None
+    n_s = max(1, ceil((found.expected_s - found.launch_s) / shared[1]))
+    return n_s if most is None or n_s <= most else None
 
 
 def on_several(  # noqa: PLR0917

@@ -194,7 +194,10 @@ def _from_registers(
         return (*compiled_bytes_at(kernel, values), None, (note,))
     if own is None or sector is None:
         return (*register_bytes_at(kernel, values), None, ())
-    note = f"{machine.caches[0].name}: a warp of {own.warp} iterations moves each touched sector of {sector} B once"
+    name, is_one = machine.caches[0].name, how is not None and not how.loops
+    note = f"{name}: a warp of {own.warp} iterations moves each touched sector of {sector} B once"
+    if is_one:
+        note = f"{name}: one thread runs, so each access moves a sector of {sector} B"
     if is_indirect(kernel):
         from roofdsl.predict.warps_of_data import warp_bytes_of_data
 

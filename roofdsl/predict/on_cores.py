@@ -18,6 +18,7 @@ from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.expected_on_cores import (
     divisions,
     longest_shared,
+    most_cores,
     on_several,
     one_core_with_data,
     saturation,
@@ -34,7 +35,7 @@ class Scaling(Record):
 
     single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
     the seconds of its transfers; saturation: the number of cores from which it is the limit; None if nothing is
-    transferred.
+    transferred, and if so many cores have no work. most: the most cores that have work, None if that is not limited.
     """
 
     single: Prediction
@@ -42,6 +43,7 @@ class Scaling(Record):
     times_s: tuple[Fraction, ...]
     shared: tuple[str, Fraction]
     saturation: int | None
+    most: int | None
 
 
 def scaling(
@@ -70,7 +72,8 @@ def scaling(
         several = on_several(*one_of[one], machine, n, divided or Division(), nests, as_compiled=compiled)
         times.append(several.expected_s)
     shared = longest_shared(single, found, machine)
-    return Scaling(single, tuple(cores), tuple(times), shared, saturation(found, shared))
+    most = most_cores(divided)
+    return Scaling(single, tuple(cores), tuple(times), shared, saturation(found, shared, most), most)
 
 
 def _single(kernel: Kernel, values: Mapping[str, int], one: Machine, options: Options) -> tuple[Prediction, Expected]:

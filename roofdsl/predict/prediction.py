@@ -44,16 +44,19 @@ class Cores(Record):
     (n_s).
 
     shared: the level, and the seconds of its transfers for all cores together. Both are None if there is no expected
-    time, or if nothing is transferred to a shared level.
+    time, or if nothing is transferred to a shared level. most: the most cores that have work; None without an expected
+    time, and if that is not limited. The number that saturates is None, too, if so many cores have no work.
     """
 
     count: int
     saturation: int | None = None
     shared: tuple[str, Fraction] | None = None
+    most: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         name, time_s = self.shared or (None, None)
-        return {"count": self.count, "n_s": self.saturation, "shared": name, "shared_s": _plain(time_s)}
+        level = {"shared": name, "shared_s": _plain(time_s)}
+        return {"count": self.count, "n_s": self.saturation, "most_cores": self.most} | level
 
 
 class Prediction(Record):

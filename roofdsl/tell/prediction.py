@@ -188,10 +188,19 @@ def _expected_rate(p: Prediction) -> str:
 
 
 def _saturation(cores: Cores) -> str:
-    """The number of cores that saturate a shared level."""
-    if cores.shared is None or cores.saturation is None:
+    """The number of cores that saturate a shared level, or that too few cores have work."""
+    if cores.shared is None:
         return ""
-    return f"n_s = {cores.saturation}: that many cores saturate {cores.shared[0]}"
+    level = cores.shared[0]
+    if cores.saturation is None:
+        few = (
+            "only one core has work, which does"
+            if cores.most == 1
+            else f"at most {cores.most} cores have work, which do"
+        )
+        return f"{few} not saturate {level}"
+    those = "a single core saturates" if cores.saturation == 1 else "that many cores saturate"
+    return f"n_s = {cores.saturation}: {those} {level}"
 
 
 def _outcome(p: Prediction) -> list[tuple[str, str, str]]:

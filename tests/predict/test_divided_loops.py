@@ -17,6 +17,8 @@ from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.on_cores import on_cores, scaling
 from roofdsl.predict.some_cores import some_cores
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.prediction import blocks
 from tests.predict.machines import kernel_of, machine
 
 CODE = Options(code=Code("stated"))
@@ -227,10 +229,41 @@ def test_the_expected_time_is_that_of_the_busiest_core(monkeypatch: pytest.Monke
     assert any("52.9 % are outside of the loops that cores share" in note for note in told.assumptions)
     assert told.expected is not None and UNEVEN in [c.cause for c in told.expected.causes]
     assert told.cores is not None and told.cores.shared is not None
-    saturated = ceil(1 / told.cores.shared[1])
-    assert told.cores.saturation == saturated, "of the loop that cores share"
+    assert ceil(1 / told.cores.shared[1]) > 8, "more cores than have iterations of the second loop"
+    assert (told.cores.saturation, told.cores.most) == (None, 8)
     figure = draw_scaling([scaling(half, {"n": 8}, eight, [1, 4], CODE)], ["half"], "title")
-    assert [t.get_text() for t in figure.legends[0].get_texts()] == [f"half: n_s = {saturated} (DRAM)"]
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["half: at most 8 cores have work"]
+
+
+SCALED = """
+kernel scaled(m, n):
+    in A: f64[m, n]
+    in c: f64
+    out B: f64[m, n]
+    for i in range(m), j in range(n):
+        B[i, j] = c * A[i, j]
+"""
+CHAIN = "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] = 2 * x[i - 1]\n"
+
+
+@pytest.mark.parametrize(("text", "sizes", "cores", "row"), [
+    (SCALED, {"m": 3, "n": 10**6}, 8, "at most 3 cores have work, which do not saturate DRAM"),
+    (SCALED, {"m": 3, "n": 10**6}, 1, "at most 3 cores have work, which do not saturate DRAM"),
+    (SCALED, {"m": 6, "n": 10**6}, 8, "n_s = 6: that many cores saturate DRAM"),
+    (SCALED, {"m": 5, "n": 10**6}, 8, "at most 5 cores have work, which do not saturate DRAM"),
+    (CHAIN, {"n": 10**6}, 1, "only one core has work, which does not saturate DRAM"),
+])  # fmt: skip
+def test_cores_without_work_do_not_saturate_the_memory(text: str, sizes: dict[str, int], cores: int, row: str) -> None:
+    """One core gets 34.78 GB/s and all get 204.8, so six cores with the same rows saturate DRAM, and five do not: their
+    time is that of one row on one core, which is longer than the transfers of all rows.
+    """
+    zen2 = load_machine("zen2_epyc_7452")
+    found = on_cores(kernel_of(text), sizes, zen2, cores, CODE)
+    shown = "\n".join(to_text(blocks(found)))
+    assert f" {row}\n" in f"{shown}\n"
+    assert found.cores is not None and found.cores.shared is not None and found.expected is not None
+    if found.cores.saturation is None and cores > 1:
+        assert found.expected.expected_s > found.cores.shared[1]
 
 
 def test_without_a_number_of_cores_all_of_a_machine_share_the_loops() -> None:

@@ -252,6 +252,21 @@ def test_a_chain_of_dependences_runs_on_one_thread() -> None:
         assert not is_spread(of)
 
 
+def test_what_is_assumed_of_l1_is_true_of_one_thread_and_of_warps() -> None:
+    """A chain beside a loop that threads share: two launches, and each is told what its accesses move."""
+    chain = "    for i in range(1, n):\n        x[i] = 2 * x[i - 1]\n"
+    spread = "    for j in range(n):\n        z[j] = 3 * y[j]\n"
+    declared = "kernel q(n):\n    inout x: f64[n]\n    in y: f64[n]\n    out z: f64[n]\n"
+    warps, one = "L1: a warp of 32 iterations moves each touched sector of 32 B once", "L1: one thread runs, so each"
+    v100 = load_machine("v100")
+    for body, expected in ((chain, (0, 1)), (spread, (1, 0)), (chain + spread, (1, 1))):
+        p = predict(kernel_of(declared + body), {"n": 1000}, v100)
+        found = tuple(sum(start in note for note in p.assumptions) for start in (warps, one))
+        assert found == expected, p.assumptions
+        if body == chain:
+            assert next(level for level in p.levels if level.name == "L1").bytes == 999 * 2 * 32
+
+
 def test_a_sum_is_made_by_blocks_and_joined_by_one_more() -> None:
     of = shipped("dot", "dot_f64")
     p = predict(of, {"n": 4096}, SMALL, Options(block=Block(64)))

@@ -291,7 +291,9 @@ def test_without_instructions_the_bound_comes() -> None:
     found = on_cores(copy(), {"n": 10**6}, slow_stores(), 4, CODE)
     assert found.expected is None and "m has none" in found.no_expected
     assert float(found.bound_s) == pytest.approx(24e6 / 80e9, rel=1e-12)
-    assert found.to_json()["cores"] == {"count": 4, "n_s": None, "shared": None, "shared_s": None}
+    assert found.to_json()["cores"] == {
+        "count": 4, "n_s": None, "most_cores": None, "shared": None, "shared_s": None,
+    }  # fmt: skip
 
 
 PAGE = (Path(__file__).parents[2] / "docs/expected.md").read_text(encoding="utf-8")
@@ -319,7 +321,8 @@ def test_the_example_of_the_page(
     assert document["expected_s"] == pytest.approx(one_core_s / 2)
     assert document["time_s"] == pytest.approx(320e6 / 30e9)
     assert document["cores"] == {
-        "count": 2, "n_s": math.ceil(one_core_s / memory_s), "shared": "DRAM", "shared_s": pytest.approx(memory_s),
+        "count": 2, "n_s": math.ceil(one_core_s / memory_s), "most_cores": 10**7,
+        "shared": "DRAM", "shared_s": pytest.approx(memory_s),
     }  # fmt: skip
     assert sum(c["share_s"] for c in document["causes"]) == pytest.approx(one_core_s / 2 - 320e6 / 30e9)
 

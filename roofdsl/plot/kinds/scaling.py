@@ -109,6 +109,9 @@ def _key(found: Scaling, label: str) -> str:
     name, transfers_s = found.shared
     if not transfers_s:
         return f"{label}: uses no shared level"
+    if found.saturation is None:
+        few = "only one core has work" if found.most == 1 else f"at most {found.most} cores have work"
+        return f"{label}: {few}"
     return f"{label}: n_s = {found.saturation} ({name})"
 
 

@@ -69,7 +69,9 @@ _LATENCY = record({
 })  # fmt: skip
 _CAUSE = record({"cause": TEXT, "share_s": said(NUMBER, "in seconds; all add up"), "remedy": TEXT})
 _REMEDY = record({"remedy": TEXT, "expected_s": SECONDS, "speedup": AMOUNT})
-_CORES = record({"count": COUNT, "n_s": maybe(COUNT), "shared": maybe(TEXT), "shared_s": maybe(SECONDS)})
+_CORES = record({
+    "count": COUNT, "n_s": maybe(COUNT), "most_cores": maybe(COUNT), "shared": maybe(TEXT), "shared_s": maybe(SECONDS),
+})  # fmt: skip
 _COUNTER = record({"total": WHOLE, "per_s": said(NUMBER, "per second")})
 
 _KEYS: dict[str, Schema] = {
