@@ -20,7 +20,7 @@ class Attribute(Record):
     and becomes its value; the word alone means 1.
     example: a quantity. needed: the message for a line without it.
     shown: how a value is printed, with `{number}` for the number and `{text}` for the quantity with a suitable unit.
-    joins: it is printed without a comma before it. source_field: the model's field for the note of its own line.
+    joins: it is printed without a comma before it.
     about: its description on the language's page.
     """
 
@@ -35,4 +35,3 @@ class Attribute(Record):
     needed: str = ""
     shown: str = "{text}"
     joins: bool = False
-    source_field: str = ""

@@ -10,32 +10,36 @@ _INSTRUCTION: tuple[Place, ...] = ("instruction",)
 CORE_ATTRIBUTES = (
     Attribute(
         "dispatch", _CORE, "count", "dispatch", "the number of instructions dispatched per cycle",
-        example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} a cycle",
+        example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} instructions per cycle",
     ),
     Attribute(
-        "window", _CORE, "count", "window", "the most instructions in flight at the same time",
+        "window", _CORE, "count", "window", "size of the reorder buffer: the most instructions in flight at the same time",
         example="512", needed="a core needs the number of instructions in flight at the same time",
-        shown="{number} in flight",
+        shown="window (reorder buffer) {number}",
     ),
     Attribute(
-        "waiting", _CORE, "count", "waiting", "the most instructions that wait for operands at the same time",
-        example="97", needed="a core needs the number of instructions that wait for operands", shown="{number} waiting",
+        "waiting", _CORE, "count", "waiting",
+        "scheduler entries: the most instructions that wait for operands at the same time",
+        example="97", needed="a core needs the number of instructions that wait for operands",
+        shown="scheduler {number}",
     ),
     Attribute(
-        "loading", _CORE, "count", "loading", "the most loads in flight at the same time", example="192",
-        shown="{number} loading",
+        "loading", _CORE, "count", "loading", "load buffer entries: the most loads in flight at the same time",
+        example="192", shown="load buffer {number}",
     ),
     Attribute(
-        "storing", _CORE, "count", "storing", "the most stores in flight at the same time", example="112",
-        shown="{number} storing",
+        "storing", _CORE, "count", "storing", "store buffer entries: the most stores in flight at the same time",
+        example="112", shown="store buffer {number}",
     ),
     Attribute(
-        "general", _CORE, "count", "general", "the most results in general registers in flight at the same time",
-        example="192", shown="{number} general registers",
+        "general", _CORE, "count", "general",
+        "physical general registers for results: the most such results in flight at the same time",
+        example="192", shown="{number} physical general registers",
     ),
     Attribute(
-        "registers", _CORE, "count", "registers", "the most results in vector registers in flight at the same time",
-        example="280", shown="{number} vector registers",
+        "registers", _CORE, "count", "registers",
+        "physical vector registers for results: the most such results in flight at the same time",
+        example="280", shown="{number} physical vector registers",
     ),
     Attribute(
         "refill", _CORE, "cycles", "refill",
@@ -64,12 +68,14 @@ CORE_ATTRIBUTES = (
         example="0.25 cycles", shown="{text} lost by a taken branch",
     ),
     Attribute(
-        "mispredict", _CORE, "cycles", "mispredict", "cycles lost by a mispredicted branch", example="17 cycles",
-        shown="{text} a wrong prediction",
+        "mispredict", _CORE, "cycles", "mispredict", "misprediction penalty: cycles lost by a mispredicted branch",
+        example="17 cycles", shown="misprediction penalty {text}",
     ),
     Attribute(
-        "blocked", _CORE, "cycles", "blocked", "cycles lost by a load if an earlier store wrote only part of its bytes",
-        example="12 cycles", shown="{text} for a load of several stores",
+        "blocked", _CORE, "cycles", "blocked",
+        "penalty of a failed store-to-load forwarding: cycles lost by a load if an earlier store wrote only part of its "
+        "bytes",
+        example="12 cycles", shown="failed store forwarding {text}",
     ),
     Attribute(
         "indexed", _CORE, "count", "indexed",
@@ -133,8 +139,8 @@ CORE_ATTRIBUTES = (
     ),
     Attribute(
         "forward", _INSTRUCTION, "cycles", "forward",
-        "cycles from a store to a load of the same bytes; for masked stores and for short `memset` and `memcpy`, how "
-        "long the load waits",
+        "store-to-load forwarding latency: cycles from a store to a load of the same bytes; for masked stores and for "
+        "short `memset` and `memcpy`, how long the load waits",
         example="5 cycles", shown="forwarded in {text}",
     ),
     Attribute(

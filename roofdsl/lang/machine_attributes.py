@@ -21,7 +21,7 @@ _UNIT: tuple[Place, ...] = ("multiprocessor",)
 _SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
-    Attribute("launch", _MACHINE, "time", "launch_s", "the time of one kernel launch", source_field="launch_source"),
+    Attribute("launch", _MACHINE, "time", "launch_s", "the time of one kernel launch"),
     Attribute(
         "launch_array", _MACHINE, "time", "launch_array_s",
         "the time of each array after the third in a call, in expected times of compiled Python code",
@@ -42,11 +42,11 @@ ATTRIBUTES = (
     Attribute("units", _MACHINE, "count", "units", "the number of cores or multiprocessors"),
     Attribute(
         "constant_power", _MACHINE, "power", "constant_power_w",
-        "the power that the machine draws while it runs, whatever it does", source_field="constant_power_source",
+        "the power that the machine draws while it runs, whatever it does",
     ),
     Attribute(
         "power_cap", _MACHINE, "power", "power_cap_w",
-        "the most power that the machine may draw, beyond which it slows down", source_field="power_cap_source",
+        "the most power that the machine may draw, beyond which it slows down",
     ),
     Attribute(
         "energy", _PEAK, "operation_energy", "energy_j",

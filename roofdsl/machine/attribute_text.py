@@ -37,8 +37,8 @@ def settings(machine: Machine) -> list[tuple[str, str, str]]:
     for word, attribute in attributes("machine").items():
         value = getattr(machine, attribute.field)
         if value is not None:
-            source = getattr(machine, attribute.source_field) if attribute.source_field else ""
-            rows.append((word, attribute.shown.format(number=value, text=_TEXT[attribute.kind](value)), source))
+            text = attribute.shown.format(number=value, text=_TEXT[attribute.kind](value))
+            rows.append((word, text, machine.source_of(word)))
     return rows
 
 

@@ -22,13 +22,10 @@ from roofdsl.machine.multiprocessor import Multiprocessor
 
 def lower(block: CheckedMachine) -> Machine:
     """The machine of a checked block; its numbers are already exact and in plain units (bytes, seconds, operations)."""
-    lines = [entry for word in ("processor", "pipes", "transfers") for entry in block.all_of(word)]
+    words = ("processor", "pipes", "transfers", *attributes("machine"))
+    lines = [entry for word in words for entry in block.all_of(word)]
     settings = dict(pair for entry in lines for pair in entry.fields.items())
-    for word, attribute in attributes("machine").items():
-        for entry in block.all_of(word):
-            settings |= entry.fields
-            if attribute.source_field:
-                settings[attribute.source_field] = entry.source
+    lines += [entry for word in ("latency", "cost") for entry in block.all_of(word)]
     units = [Multiprocessor(**e.fields, source=e.source) for e in block.all_of("multiprocessor")]
     cores = [Core(**e.fields, source=e.source) for e in block.all_of("core")]
     return Machine(
@@ -46,9 +43,16 @@ def lower(block: CheckedMachine) -> Machine:
         instructions=tuple(Instruction(**e.fields, source=e.source) for e in block.all_of("instruction")),
         core=cores[0] if cores else None,
         source="; ".join(block.sources),
+        line_sources=tuple((_about(e), e.source) for e in lines if e.source),
         origin=block.source.name,
         **settings,
     )
+
+
+def _about(entry: Entry) -> str:
+    """What a line about the machine itself states: `units`, `latency L1`, `cost div`."""
+    of = [entry.fields[field] for field in ("level", "cls") if field in entry.fields]
+    return " ".join((entry.keyword, *of))
 
 
 def _peak(entry: Entry) -> Peak:

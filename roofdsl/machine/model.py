@@ -218,7 +218,11 @@ class MatrixUnitsOnly(CommandError):
 
 
 class Machine(Record):
-    """A checked machine. `launch_s` is the time of one kernel launch; `units` counts cores or multiprocessors."""
+    """A checked machine. `launch_s` is the time of one kernel launch; `units` counts cores or multiprocessors.
+
+    line_sources: the source of each line that states one and fills a field of the machine itself, by what the line is
+    about: `launch`, `units`, `latency L1`, `cost div`.
+    """
 
     name: str
     title: str
@@ -228,7 +232,6 @@ class Machine(Record):
     ceilings: tuple[ComputeCeiling | BandwidthCeiling, ...] = ()
     links: tuple[Link, ...] = ()
     launch_s: Fraction | None = None
-    launch_source: str = ""
     launch_array_s: Fraction | None = None
     launch_scalar_s: Fraction | None = None
     launch_number_s: Fraction | None = None
@@ -236,9 +239,7 @@ class Machine(Record):
     throttled_clock_hz: Fraction | None = None
     units: int | None = None
     constant_power_w: Fraction | None = None
-    constant_power_source: str = ""
     power_cap_w: Fraction | None = None
-    power_cap_source: str = ""
     costs: tuple[tuple[str, Fraction], ...] = ()
     pipes_separate: bool = False
     divider_separate: bool = False  # then the others are too
@@ -251,7 +252,12 @@ class Machine(Record):
     processor: str = ""  # its name as the system reports it where the machine was measured
     sustained: tuple[Sustained, ...] = ()
     source: str = ""
+    line_sources: tuple[tuple[str, str], ...] = ()
     origin: str = field(default="", compare=False)  # the file it was read from
+
+    def source_of(self, line: str) -> str:
+        """The source of a line such as `units` or `latency L1`; empty if it states none."""
+        return dict(self.line_sources).get(line, "")
 
     @property
     def main_memory(self) -> Memory:

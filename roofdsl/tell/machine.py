@@ -32,17 +32,17 @@ def flow(rate: StreamRate) -> list[Block]:
 
 def blocks(m: Machine) -> list[Block]:
     """A machine, with one line for every number."""
-    rows: list[tuple[str, str, str]] = [("processor", m.processor, "")] if m.processor else []
+    rows: list[tuple[str, str, str]] = [("processor", m.processor, m.source_of("processor"))] if m.processor else []
     for p in m.peaks:
         cls = "" if p.cls == UNFUSED else f" {p.cls}"
         rows.append((f"peak {p.type}{cls}", options(p, "peak", show_rate(p.rate_per_s, operation(p.type))), p.source))
     if m.pipes_separate:
         what = "separate adder, multiplier and divider" if m.divider_separate else "separate adder and multiplier"
-        rows.append(("pipes", what, ""))
+        rows.append(("pipes", what, m.source_of("pipes")))
     if m.pipes_by_unit:
-        rows.append(("pipes", "classes compete for the units of their instructions", ""))
+        rows.append(("pipes", "classes compete for the units of their instructions", m.source_of("pipes")))
     if m.transfer_overlap is not None:
-        rows.append(("transfers", _overlap(m.transfer_overlap), ""))
+        rows.append(("transfers", _overlap(m.transfer_overlap), m.source_of("transfers")))
     for c in m.caches:
         about = (show_size(c.size_bytes), show_bandwidth(c.bandwidth_bytes_per_s))
         rows.append((f"cache {c.name}", options(c, "cache", *about), c.source))
@@ -68,11 +68,11 @@ def blocks(m: Machine) -> list[Block]:
     for i in m.instructions:
         type_name = f" {i.type}" if i.type else ""
         rows.append((f"instruction {i.cls}{type_name} {i.bits} bits", options(i, "instruction"), i.source))
-    rows += [(f"latency {level}", show_time(time), "") for level, time in m.latencies]
+    rows += [(row := f"latency {level}", show_time(time), m.source_of(row)) for level, time in m.latencies]
     for s in m.sustained:
         rate = show_bandwidth(s.bandwidth_bytes_per_s)
         rows.append((f"sustained {s.level} {s.direction}", options(s, "sustained", rate), s.source))
-    rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
+    rows += [(row := f"cost {cls}", f"{float(value):g}", m.source_of(row)) for cls, value in m.costs]
     source: list[Block] = [line(f"source: {m.source}", 0)] if m.source else []
     return [Title(m.name, f"  {m.title}" if m.title else ""), *source, Gap(), figures(_narrow(rows))]
 
@@ -139,6 +139,7 @@ def plain(m: Machine) -> dict[str, Any]:
                 "to": k.end,
                 "both_ways": k.both_ways,
                 "bandwidth_bytes_per_s": float(k.bandwidth_bytes_per_s),
+                "source": k.source,
             }
             for k in m.links
         ],
@@ -154,4 +155,5 @@ def plain(m: Machine) -> dict[str, Any]:
         "divider_separate": m.divider_separate,
         "pipes_by_unit": m.pipes_by_unit,
         "costs": {cls: float(value) for cls, value in m.costs},
+        "line_sources": dict(m.line_sources),
     }

@@ -1,6 +1,7 @@
 """The shipped machines hold what the reference says, and every number of theirs says where it is from."""
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from roofdsl.machine.find import (
     shipped_names,
     split_target,
 )
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.machine import blocks, plain
 
 REFERENCE: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/machines.json").read_text())["machines"]
 
@@ -149,6 +152,20 @@ def test_processors(name: str) -> None:
 def test_every_number_has_a_source(machine: Any) -> None:
     for thing in (*machine.peaks, *machine.caches, *machine.memories, *machine.ceilings, *machine.links):
         assert thing.source or machine.source, thing
+
+
+@pytest.mark.parametrize("machine", shipped_machines().values(), ids=lambda m: m.name)
+def test_sources_are_of_the_machine_and_all_of_them_are_shown(machine: Any) -> None:
+    """The V100 named a page about an AMD GPU and a file of our tests, and the sources of its latencies were not shown."""
+    text = Path(machine.origin).read_text(encoding="utf-8").split(f"machine {machine.name} ")[1].split("\nmachine ")[0]
+    named = re.findall(r'source "([^"]*)"', text)
+    shown = "\n".join(to_text(blocks(machine), width=1000))
+    document = json.dumps(plain(machine), ensure_ascii=False)
+    assert named
+    for source in named:
+        assert source in shown and source in document
+        assert "tests/" not in source
+        assert "mi250x" not in source.lower() or machine.name == "mi250x_gcd"
 
 
 @pytest.mark.spread(1)

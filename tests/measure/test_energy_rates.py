@@ -132,7 +132,8 @@ def test_the_file_states_them(found: MachineEnergy) -> None:
     stating = with_energies(found)
     machine = machine_of(load_file(Source("m.roof", machine_text(stating))), None)
     assert machine.constant_power_w is not None and float(machine.constant_power_w) == pytest.approx(CONSTANT_W)
-    assert "idle 12 W" in machine.constant_power_source and "mean error 0.0%" in machine.constant_power_source
+    source = machine.source_of("constant_power")
+    assert "idle 12 W" in source and "mean error 0.0%" in source
     stated = {p.type: float(p.energy_j) for p in machine.peaks if p.energy_j is not None}
     assert stated == pytest.approx({"f64": 30e-12, "f32": 14e-12})
     assert {c.name: c.energy_j_per_byte is not None for c in machine.caches} == {"L1": True, "L2": True, "L3": False}

@@ -64,6 +64,7 @@ def _machine() -> dict[str, Schema]:
         )),
         "links": many(record({
             "name": TEXT, "from": TEXT, "to": TEXT, "both_ways": FLAG, "bandwidth_bytes_per_s": BYTES_PER_S,
+            "source": TEXT,
         })),
         **{a.field: of_type(hints[a.field]) for a in attributes("machine").values()},
         "multiprocessor": maybe(of_record(Multiprocessor)),
@@ -77,6 +78,7 @@ def _machine() -> dict[str, Schema]:
         "divider_separate": FLAG,
         "pipes_by_unit": FLAG,
         "costs": table(AMOUNT, "by class of operation"),
+        "line_sources": table(TEXT, "by line, such as `units` or `latency L1`"),
     }  # fmt: skip
 
 
