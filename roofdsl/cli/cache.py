@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from roofdsl.cli.lazy import NamingGroup
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.lang.cache_folder import folder, is_off
 from roofdsl.lang.diagnostics import CommandError
@@ -12,7 +13,7 @@ from roofdsl.store import entries
 from roofdsl.tell.blocks import figures, line
 
 
-@click.group()
+@click.group(cls=NamingGroup, otherwise="the commands are `info` and `clear`")
 def cache() -> None:
     """Show or clear the on-disk cache of derivations.
 

@@ -310,7 +310,14 @@ def _grade_class(
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("autograder.zip"), show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("autograder.zip"),
+    show_default=True,
+    help="The zip file to write.",
+)
 @click.option("--only", metavar="ID,UNIT,...", help="Use only these exercises, or those of these units.")
 @key_option
 @folder_option

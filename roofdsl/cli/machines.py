@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from roofdsl.cli.lazy import NamingGroup
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.text import show_blocks
 from roofdsl.machine.find import load_machine, shipped_machines
@@ -12,7 +13,11 @@ from roofdsl.tell.machine import blocks, listed, plain
 from roofdsl.tell.machine import flow as told
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    cls=NamingGroup,
+    otherwise="`roofdsl machines` lists the machines, and `roofdsl machines show NAME` shows one",
+    invoke_without_command=True,
+)
 @click.pass_context
 @json_option
 def machines(ctx: click.Context, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from roofdsl.cli.lazy import NamingGroup
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang import tree
@@ -19,7 +20,11 @@ from roofdsl.tell.blocks import line
 from roofdsl.tell.models import SUITE, by_file
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    cls=NamingGroup,
+    otherwise="`roofdsl models` lists the models, and `roofdsl models show NAME` shows one",
+    invoke_without_command=True,
+)
 @click.pass_context
 @json_option
 def models(ctx: click.Context, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from roofdsl.cli.options import (
 from roofdsl.cli.text import show_blocks
 from roofdsl.counts.simulated_run import SimulatedRun
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record
 from roofdsl.loops.indirect import is_indirect, require_data
 from roofdsl.loops.model import Kernel, Traffic
@@ -124,6 +125,9 @@ def simulate(
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
     _refuse_pairs(cache, machine_name, line, sector, traffic, around, policy, bypass)
+    if cache is None and machine_name is None:
+        what = "--curve draws" if figure is not None else "--histogram is for"
+        _refuse_ignored(what, sector, ways, policy, write, around, last_level)
     chosen = choose_kernels(
         file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)"
     )
@@ -173,6 +177,25 @@ def _refuse_pairs(  # noqa: PLR0917
         raise click.UsageError("--sector divides a line: give the size of a line as well, as in --line 64B")
     if bypass and policy != "opt":
         raise click.UsageError("--bypass needs to know the future: give --policy opt")
+
+
+def _refuse_ignored(  # noqa: PLR0917
+    what: str, sector: int | None, ways: int | None, policy: Policy, write: Write, around: bool, last_level: Inclusion
+) -> None:
+    """Raise click.UsageError for options that change a simulated cache, but not Q(Z) by stack distances."""
+    given = {
+        f"--sector {sector}B": sector is not None,
+        f"--ways {ways}": ways is not None,
+        f"--policy {policy}": policy not in ("lru", "opt"),
+        f"--write {write}": write != "back",
+        "--around": around,
+        f"--last-level {last_level}": last_level != "free",
+    }
+    ignored = [option for option, is_given in given.items() if is_given]
+    if ignored:
+        sets = "" if what.startswith("--curve") else " (with --sets N: for each number of ways)"
+        help = f"leave out {listed(ignored, 'and')}, or give --cache or --machine"
+        raise click.UsageError(f"{what} fully associative LRU caches{sets}; {help}")
 
 
 class Caches(Record):
@@ -274,7 +297,7 @@ def _run(
     require_legal(kernel)
     at = sized(kernel, own)
     plain, values = at.kernel, dict(at.values)
-    total = count_accesses(at, long_run=long_run)
+    total = count_accesses(at, long_run=long_run, is_kept=caches.policy == "opt")
     convention: Traffic = caches.stated(kernel) or "load_store"
     about = () if kernel.data is None else kernel.data.about
     run = SimulatedRun(kernel.name, values, caches.machine.name if caches.machine else None, data=about)
@@ -314,13 +337,15 @@ def _show(runs: list[SimulatedRun], *, histogram: bool, as_json: bool) -> None:
     show_blocks(*([*blocks(r), *(of_curve(r) if histogram else [])] for r in runs))
 
 
-def count_accesses(at: Sized, *, long_run: bool) -> int | None:
+def count_accesses(at: Sized, *, long_run: bool, is_kept: bool) -> int | None:
     """The number of accesses to simulate; None if counting them is as hard as making them.
 
-    Raises CommandError if simulating them would take more than an hour, unless `long_run`.
+    is_kept: whether all of them are kept in memory. Raises CommandError if they do not fit there, and if simulating
+    them would take more than an hour, unless `long_run`.
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.sets.library import LibraryFailure, TooHard
+    from roofdsl.simulate.trace import MOST_KEPT, too_many_to_keep
 
     try:
         total = None if is_indirect(at.kernel) else access_count(at)
@@ -328,6 +353,8 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
         return None
     if total is None:
         return None
+    if is_kept and total > MOST_KEPT:
+        raise too_many_to_keep(f"kernel {at.name} makes {total:,} accesses at these sizes")
     seconds = total / ACCESSES_PER_S
     if seconds > LONG_S and not long_run:
         shown = show_time(seconds) if seconds < 86400 else f"{seconds / 86400:,.0f} days"

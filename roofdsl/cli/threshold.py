@@ -144,7 +144,7 @@ def formulas(
             "formulas": [{"launch": t.label, **c.to_json()} for t, c in each],
             "together": None if total is None else total[1].to_json(),
         }
-        head = f"{name} on {machine.name}: {first} takes as long as {second}"
+        head = f"{name} on {machine.name}: {first} takes at least as long as {second}"
         found.append((break_even_blocks(head, each, total, others, values), document))
     return found
 

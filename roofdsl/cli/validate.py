@@ -73,8 +73,10 @@ _limit_options = as_one(
             type=click.FloatRange(0, 1),
             default=DEFAULTS.tolerance,
             show_default=True,
-            help="How much slower or faster than its expected time a run may be, as a share; without an expected time, "
-            "how much slower than the bound.",
+            metavar="T",
+            help="A run is slower than predicted if its rate is below 1 - T of the expected rate (its time is above "
+            "1/(1 - T) of the expected time), and faster if its time is below 1 - T of the expected time. Without an "
+            "expected time, the rate is compared with the bound, and can only be too low.",
         ),
         click.option(
             "--margin",
@@ -185,11 +187,10 @@ def validate(
 ) -> int:
     """Measure the kernels and programs of FILEs on this computer, and compare the times with a machine's predictions.
 
-    The exit status is 1 if a measurement is above the roof, is slower or faster than its expected time by more than
-    --tolerance (without an expected time: slower than the bound), or has results that cannot be verified. For a
-    profiler's points, it is also 1 if the bytes of a level differ by more than --tolerance. A run that other programs
-    slowed down is measured again at the end. If it stays slow, it is inconclusive, and the exit status is 2 if nothing
-    else is wrong.
+    The exit status is 1 if a measurement is above the roof, is slower or faster than predicted as --tolerance says, or
+    has results that cannot be verified. For a profiler's points, it is also 1 if the bytes of a level differ by more
+    than --tolerance. A run that other programs slowed down is measured again at the end. If it stays slow, it is
+    inconclusive, and the exit status is 2 if nothing else is wrong.
 
     With --baseline, the exit status is 1 if a run is slower than its baseline by more than --allow and by more than
     noise, is above the roof, or cannot be verified.

@@ -10,10 +10,12 @@ _INSTRUCTION: tuple[Place, ...] = ("instruction",)
 CORE_ATTRIBUTES = (
     Attribute(
         "dispatch", _CORE, "count", "dispatch", "the number of instructions dispatched per cycle",
-        example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} instructions per cycle",
+        example="6", needed="a core needs the number of instructions that begin in a cycle",
+        shown="{number} instructions per cycle",
     ),
     Attribute(
-        "window", _CORE, "count", "window", "size of the reorder buffer: the most instructions in flight at the same time",
+        "window", _CORE, "count", "window",
+        "size of the reorder buffer: the most instructions in flight at the same time",
         example="512", needed="a core needs the number of instructions in flight at the same time",
         shown="window (reorder buffer) {number}",
     ),
@@ -73,8 +75,8 @@ CORE_ATTRIBUTES = (
     ),
     Attribute(
         "blocked", _CORE, "cycles", "blocked",
-        "penalty of a failed store-to-load forwarding: cycles lost by a load if an earlier store wrote only part of its "
-        "bytes",
+        "penalty of a failed store-to-load forwarding: cycles lost by a load if an earlier store wrote only part of "
+        "its bytes",
         example="12 cycles", shown="failed store forwarding {text}",
     ),
     Attribute(

@@ -90,6 +90,12 @@ def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
         )
 
 
+def _powers_near(value: int) -> str:
+    """The powers of two below and above a size that is none, in words; only those that a line may have."""
+    below = 1 << min(value, LARGEST_LINE).bit_length() - 1
+    return f"{below} B" if value > LARGEST_LINE else f"{below} B or {2 * below} B"
+
+
 def _check_level(level: CacheLevel) -> None:
     name, line, size = level.name, level.line_bytes, level.size_bytes
     alone = name == "cache"  # the name that `simulate --cache` gives its only level
@@ -98,7 +104,7 @@ def _check_level(level: CacheLevel) -> None:
         if value < SMALLEST or value & (value - 1) or value > LARGEST_LINE:
             raise CommandError(
                 f"the {what} of {which} is {value} B, but must be a power of two, at most {LARGEST_LINE >> 20} MiB",
-                f"use {1 << max(0, min(value, LARGEST_LINE)).bit_length() - 1} B" if value > 0 else "",
+                f"use {_powers_near(value)}" if value > 0 else "",
             )
     if level.sector > line or line // level.sector > MOST_SECTORS:
         raise CommandError(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 BYTES_PER_ACCESS = 9
+MOST_KEPT = DEFAULT_MEMORY_BYTES // BYTES_PER_ACCESS
 """Four bytes for the line, four for its next use, and a set of next uses."""
 
 MOST_LINES = 1 << 30
@@ -95,6 +96,12 @@ def trace_of(
     return Trace(program, accesses, next_use, starts[: sets + 1], register_bytes)
 
 
+def too_many_to_keep(many: str) -> CommandError:
+    """The error for a kernel with more accesses than the memory holds; `many` says how many."""
+    what = f"{many}, and the best replacement keeps all of them in memory, since it looks ahead"
+    return CommandError(what, "use smaller sizes")
+
+
 def accesses_in_order(
     program: Program, name: str, most: int, progress: Progress | None = None
 ) -> tuple[NDArray[np.int32], int]:
@@ -117,11 +124,7 @@ def accesses_in_order(
         chunks.append(chunk[:made].copy() if made < room // 2 else chunk[:made])
         total, volume = total + made, volume + moved
         if total > most:
-            raise CommandError(
-                f"kernel {name} makes more than {most:,} accesses at these sizes, and the best replacement keeps all "
-                "of them in memory, since it looks ahead",
-                "use smaller sizes",
-            )
+            raise too_many_to_keep(f"kernel {name} makes more than {most:,} accesses at these sizes")
         if progress is not None:
             progress(total)
     check_inside(cursor, program, name)

@@ -25,7 +25,7 @@ def less_room(
     rows = ["", ""]
     if array is not None and None not in (counts := [rows_of(array, q) for q in sizes]):
         whose = f" of {array.name}" if len(names) == 1 else ""
-        rows = [f" ({'a row' if n == 1 else f'{NUMBERS.get(n or 0, n)} rows'}{whose})" for n in counts]
+        rows = [f" (as much as {'a row' if n == 1 else f'{NUMBERS.get(n or 0, n)} rows'}{whose})" for n in counts]
     lru, best = sizes
     return (
         "LRU needs ", shown(lru), f" B{rows[0]} to hold ", *what,

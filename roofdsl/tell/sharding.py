@@ -36,7 +36,7 @@ def of_several(found: Sequence[ShardedPrediction]) -> list[Block]:
     ]
     if first.break_evens:
         each = [(str(f.network.devices), b.term, answer(b, values)) for f in found for b in f.break_evens]
-        out += [Gap(), line("compute takes as long as"), figures(each, ("devices", "", ""), (0,), depth=2)]
+        out += [Gap(), line("compute takes at least as long as"), figures(each, ("devices", "", ""), (0,), depth=2)]
     return out
 
 
@@ -63,7 +63,7 @@ def blocks(found: ShardedPrediction) -> list[Block]:
     ]
     if found.break_evens:
         rows = [row for b in found.break_evens for row in threshold_rows(b, found.parameters)]
-        out += [Gap(), line("compute takes as long as"), figures(rows, depth=2)]
+        out += [Gap(), line("compute takes at least as long as"), figures(rows, depth=2)]
     return out
 
 

@@ -81,7 +81,11 @@ def _steps_json(curve: MissCurve, convention: Traffic) -> dict[str, Any]:
 def blocks(run: SimulatedRun) -> list[Block]:
     """The levels as a table."""
     where = f" on {run.machine}" if run.machine else ""
-    registers = "" if run.register_bytes is None else f", {show_bytes(run.register_bytes)} through the registers"
+    registers = (
+        ""
+        if run.register_bytes is None
+        else f", {show_bytes(run.register_bytes)} between the registers and the first cache"
+    )
     found: list[Block] = [
         Title(f"{run.kernel}{where}", at(run.parameters.items())),
         line(f"{group(run.accesses)} accesses{registers}", 0),
@@ -95,7 +99,7 @@ def blocks(run: SimulatedRun) -> list[Block]:
         both = r.load_bytes + r.store_bytes
         each = show_number(both / run.accesses) if run.accesses else ""
         rows.append((r.name, group(r.hits), group(r.misses), share, group(r.loads), group(r.stores), group(both), each))
-    head = ("level", "hits", "misses", "missed", "loads", "stores", "bytes below", "B/access")
+    head = ("level", "hits", "misses", "miss rate", "loads", "stores", "bytes below", "B/access")
     found += [
         figures(rows, head, range(1, 8), ruled=True),
         items((f"{r.name}: {_described(r)}" for r in run.levels), 1),
@@ -177,8 +181,8 @@ def of_curve(run: SimulatedRun) -> list[Block]:
         ways = [group(size // unit)] if curve.sets > 1 else []
         best = _beside(run, size)
         rows.append((*ways, show_size(size), group(misses), _share(misses, run.accesses), group(moved), *best))
-    beside = () if run.best is None else ("best misses", "best missed", "best Q")
-    head = (*(["ways"] if curve.sets > 1 else []), "Z", "misses", "missed", "Q in bytes", *beside)
+    beside = () if run.best is None else ("best misses", "best miss rate", "best Q")
+    head = (*(["ways"] if curve.sets > 1 else []), "Z", "misses", "miss rate", "Q in bytes", *beside)
     return [
         Gap(),
         line(f"{caches} ({run.convention}, lines: {lines})", 0),

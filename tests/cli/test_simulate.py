@@ -104,7 +104,22 @@ def test_the_histogram_of_sets(roofdsl: Run) -> None:
         ("gemv --sets 0 --set n=9 --histogram", "cannot have 0 sets"),
         ("gemv --cache 4KiB --machine v100", "choose one"),
         ("gemv --cache 32B --line 64B --set n=9", "cannot hold a line of 64 B"),
-        ("gemv --cache 4KiB --line 48B --set n=9", "power of two"),
+        ("gemv --cache 4KiB --line 60B --set n=9", "power of two, at most 16 MiB\nhelp: use 32 B or 64 B"),
+        (
+            "gemv --histogram --policy fifo --set n=9",
+            "with --sets N: for each number of ways); leave out `--policy fifo`",
+        ),
+        ("gemv --histogram --sets 4 --ways 4 --set n=9", "leave out `--ways 4`"),
+        (
+            "gemv --histogram --sector 32B --write through --around --set n=9",
+            "`--sector 32B`, `--write through` and `--around`",
+        ),
+        (
+            "gemv --curve a.svg --last-level inclusive --set n=9",
+            "--curve draws fully associative LRU caches; leave out",
+        ),
+        ("matmul --cache 32KiB --policy opt --set n=5000", "it looks ahead\nhelp: use smaller sizes\n"),
+        ("matmul --cache 32KiB --policy opt --set n=1000 --long --budget none", "makes 4,000,000,000 accesses"),
         ("gemv --cache 4KiB --line 64B --ways 7 --set n=9", "does not divide into sets of 7 ways"),
         ("gemv --cache 4KiB --line 64B --ways 0 --set n=9", "has 0 ways"),
         ("gemv --cache 4000 --set n=9", "unit"),

@@ -78,12 +78,18 @@ def test_the_room_is_enough_and_needed(text: str, n: int) -> None:
     ("text", "lru", "what", "best"),
     [
         # In place: the rest of the row above, the row, and the beginning of the row below. LRU keeps a third row.
-        (SHEET, "24*n B (three rows of x)", "x[i - 1, j], x[i, j + 1] over i", "16*n B (two rows of x)"),
-        # From A to B: B passes through LRU as well.
-        (JACOBI, "32*n B (four rows of A)", "A[i - 1, j], A[i, j + 1] over i", "16*n B (two rows of A)"),
+        (
+            SHEET, "24*n B (as much as three rows of x)", "x[i - 1, j], x[i, j + 1] over i",
+            "16*n B (as much as two rows of x)",
+        ),
+        # From A to B: LRU holds three rows of A and one of B.
+        (
+            JACOBI, "32*n B (as much as four rows of A)", "A[i - 1, j], A[i, j + 1] over i",
+            "16*n B (as much as two rows of A)",
+        ),
         (GEMV, "16*n B", "x[j] over i", "8*n B"),
     ],
-)
+)  # fmt: skip
 def test_rows_in_words(text: str, lru: str, what: str, best: str) -> None:
     needs = f"LRU needs {lru} to hold {what}; the best replacement, which drops what is not used again, needs {best}."
     assert needs in told(text)
