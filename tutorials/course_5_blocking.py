@@ -88,7 +88,8 @@ machine laptop "One core and 8 KiB":
 """)
 before, after = predict("matmul", laptop, n=n), predict(tiled, laptop, n=n, b=30)
 roofline(before, after, on=[laptop], path="course_5_roofline.png", title="The same work on fewer bytes")
-print(f"{float(before.bound_s):.3f} s, bound by {before.bound}; tiled {float(after.bound_s):.3f} s, {after.bound}")
+first, tiles = (f"{float(p.bound_s) * 1e3:.2f} ms, bound by {p.bound}" for p in (before, after))
+print(f"{first}; with tiles {tiles}")
 assert after.bound_s < before.bound_s
 
 # %% [markdown]
