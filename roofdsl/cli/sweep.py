@@ -32,6 +32,7 @@ from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
 from roofdsl.sweep.run import sweep as run
 from roofdsl.sweep.single_points import ConnectionLost, on_cluster, on_cores
+from roofdsl.sweep.table import column_named
 from roofdsl.tell.sweep import Views, blocks, views_of
 from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
@@ -168,7 +169,8 @@ def sweep(
     if output is not None:
         write_table(Path(output), found)
     if figure is not None:
-        _draw(Path(figure), found, shown or views.rated, _names(over_text), name, look)
+        drawn = column_named(shown or views.rated, found.table.names)
+        _draw(Path(figure), found, drawn, _names(over_text), name, look)
     if as_json:
         _print_json(found, name, views)
     elif output is None or best_by or pareto_text or per:
@@ -257,13 +259,15 @@ def _views(
     memory.
     """
     rate = "flops_per_s" if "flops_per_s" in names else "bytes_per_s"
+    rated = column_named(best_by or rate, names)
     if pareto_text is None:
         memories = dict.fromkeys(f"{machine.main_memory.name}_bytes" for machine in machines)
-        return best_by or rate, "time_s", tuple(name for name in memories if name in names)
+        return rated, "time_s", tuple(name for name in memories if name in names)
     pair = _names(pareto_text)
     if len(pair) != 2:
-        raise CommandError(f"`{pareto_text}` is not two columns", "write --pareto time_s,DRAM_bytes")
-    return best_by or rate, pair[0], pair[1:]
+        raise CommandError(f"`{pareto_text}` is not two columns", "write --pareto time,HBM")
+    first, second = (column_named(each, names) for each in pair)
+    return rated, first, (second,)
 
 
 def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -> tuple[Runner, Journal | None]:

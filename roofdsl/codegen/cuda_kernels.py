@@ -303,14 +303,20 @@ class _Builder:
             return [self._alone((*before, root), variables)]
         name = self._function()
         headers = {id(s.loop): header_of(s, self.syntax, once=False) for s in nest.spread}
-        comments = [*parts_of(name, self.syntax, sums), "// Every block leaves one part of the sums."]
+        comments = [
+            *parts_of(name, self.syntax, sums),
+            "// Every block leaves one part of the sums.",
+            f"// Launch at most {MOST_PARTS} blocks, each of a power of two of at most {BLOCK} threads.",
+        ]
         made = Around(comments, headers, self._ranks(nest), makes=sums)
         self._write(name, variables, (nest.root,), made)
         spread = tuple(s.loop.var for s in nest.spread)
         run = loops_of_threads(nest)
         parts = Call(name, variables, nest.dims, spread, most_blocks=MOST_PARTS, nodes=(root,), nest=run)
         whole = self._function()
-        self._write(whole, variables, before, Around(["// One block joins the parts."], joins=(name, sums)))
+        self._write(
+            whole, variables, before, Around([f"// One block of {BLOCK} threads joins the parts."], joins=(name, sums))
+        )
         return [parts, Call(whole, variables, (), (), threads=BLOCK, parts=parts, nodes=before)]
 
     def _write(self, name: str, variables: tuple[str, ...], nodes: tuple[Node, ...], around: Around) -> None:

@@ -81,9 +81,10 @@ class Table:
         """Raise CommandError if there is no column of numbers with that name."""
         if name not in self.columns or name in self.words:
             numeric = [n for n in self.columns if n not in self.words]
+            shown = [n if heading(n) == n else f"{heading(n)} ({n})" for n in numeric]
             raise CommandError(
                 f"the table has no column of numbers named `{name}`",
-                did_you_mean(name, numeric, f"it has {', '.join(numeric)}"),
+                did_you_mean(name, [*numeric, *map(heading, numeric)], f"it has {', '.join(shown)}"),
             )
 
     def require_columns(self, names: Sequence[str]) -> None:
@@ -108,6 +109,22 @@ class Table:
         for name in names[1:]:
             found = np.where(np.isnan(found), self.numbers(name), found)
         return found
+
+
+_HEADINGS = {
+    "work_flops": "W", "time_s": "time", "intensity": "I", "cache_bytes": "cache", "flops_per_s": "rate",
+    "bytes_per_s": "rate",
+}  # fmt: skip
+
+
+def heading(column: str) -> str:
+    """What people read above a column: `rate` for `flops_per_s`, `HBM` for `HBM_bytes`."""
+    return _HEADINGS.get(column, column.removesuffix("_bytes"))
+
+
+def column_named(asked: str, columns: Sequence[str]) -> str:
+    """The column with this name or, if none has it, with this heading; `asked` itself if there is none."""
+    return asked if asked in columns else next((c for c in columns if heading(c) == asked), asked)
 
 
 def joined(tables: Sequence[Table]) -> Table:

@@ -17,7 +17,7 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.sweep.run import Sweep
-from roofdsl.sweep.table import Table, Varying, best_of, front_of, keys_of, look
+from roofdsl.sweep.table import Table, Varying, best_of, front_of, heading, keys_of, look
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
 
 MOST_ROWS = 40
@@ -78,7 +78,7 @@ def _rows(table: Table, names: Sequence[str]) -> Block:
     # A parameter may be called `n_s` or `block_bytes`, and is still a plain number.
     plain = set(keys_of(table)) - {"cache_bytes"}
     rows = [[_cell(n, table.cell(n, k), plain) for n in names] for k in range(len(table))]
-    heads = [n if n in plain else _head(n) for n in names]
+    heads = [n if n in plain else heading(n) for n in names]
     return figures(rows, heads, (k for k, n in enumerate(names) if n not in table.words))
 
 
@@ -87,12 +87,6 @@ def _cell(name: str, value: Any, plain: Container[str]) -> str:
 
 
 _ALWAYS = ("time_s", "flops_per_s", "bytes_per_s", "bound")
-
-
-def _head(name: str) -> str:
-    plain_names = {"work_flops": "W", "time_s": "time", "intensity": "I", "cache_bytes": "cache"}
-    plain_names |= {"flops_per_s": "rate", "bytes_per_s": "rate"}
-    return plain_names.get(name, name.removesuffix("_bytes"))
 
 
 def show(name: str, value: Any) -> str:

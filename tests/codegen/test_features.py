@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from functools import cache
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,25 @@ def test_sums_over_whole_nests_are_made_by_many_threads(tmp_path: Path, monkeypa
     assert [x.grid for x in launches] == [(FEWER_PARTS, 1, 1), (1, 1, 1)] and launches[1].values == (FEWER_PARTS,)
     assert [x.values for x in codes["of_nothing"].launches({"n": 1})] == [(0,)]
     assert codes["several"].parallel == ("j", "i")
+
+
+@pytest.mark.parametrize(("loops", "dims", "place"), [
+    ("i in range(n)", "n", "i"), ("i in range(m), j in range(n)", "m, n", "i, j"),
+    ("i in range(7), j in range(n)", "7, n", "i, j"),
+])  # fmt: skip
+def test_launches_of_sums_stay_within_what_their_comment_allows(loops: str, dims: str, place: str) -> None:
+    """A block's tree needs a power of two of threads, of which it holds 256; there is room for the parts of 1024."""
+    head = f"kernel k(m, n):\n    in A: f64[{dims}]\n    inout s: f64\n    assume m >= 1, n >= 1\n"
+    made = generate(kernel_of(f"{head}    for {loops}:\n        s += A[{place}]\n"), "cuda")
+    assert "// Launch at most 1024 blocks, each of a power of two of at most 256 threads." in made.source
+    assert "// One block of 256 threads joins the parts." in made.source
+    for m in (1, 3, 96, 5000):
+        for n in (1, 2, 31, 100, 257, 70_000, 1_000_003):
+            parts, whole = made.launches({"m": m, "n": n})
+            threads = prod(parts.block)
+            assert threads <= 256 and threads & (threads - 1) == 0
+            assert prod(parts.grid) <= 1024 and whole.values == (prod(parts.grid),)
+            assert (whole.grid, whole.block) == ((1, 1, 1), (256, 1, 1))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,26 @@ def test_golden(name: str, arguments: tuple[str, ...], roofdsl: Run, golden: Cal
     golden(GOLDEN / f"{name}.txt", done.stdout + "".join(f"! {line}\n" for line in done.stderr.splitlines()))
 
 
+@pytest.mark.parametrize(("heading", "column"), [
+    ("rate", "flops_per_s"), ("I", "intensity"), ("W", "work_flops"), ("time", "time_s"), ("HBM", "HBM_bytes"),
+])  # fmt: skip
+def test_a_column_is_also_named_by_its_heading(heading: str, column: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for name in (heading, column):
+        line = [*GEMV, "--set", "n=64..512:*2", "--best", name, "--pareto", f"{name},compute_s", "--json"]
+        assert run(line) == 0
+        document = json.loads(capsys.readouterr().out)
+        found.append((document["best"], document["pareto"]))
+    assert found[0] == found[1]
+    assert heading in run_shown(capsys), "the heading is printed"
+
+
+def run_shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The headings of the table of a sweep."""
+    assert run([*GEMV, "--set", "n=64..512:*2"]) == 0
+    return capsys.readouterr().out.splitlines()[2].split()
+
+
 @pytest.mark.thorough
 def test_files_hold_the_same(tmp_path: Path, roofdsl: Run) -> None:
     arguments = (*GEMV, "--set", "n=8..64:*2", "--json")
@@ -105,6 +125,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
         ((*GEMV, "--set", "n=8", "-o", "/nowhere/t.csv"), "no directory"),
         ((*GEMV, "--set", "n=8,16", "--best", "speed"), "no column of numbers named `speed`"),
         ((*GEMV, "--set", "n=8,16", "--pareto", "time_s"), "not two columns"),
+        ((*GEMV, "--set", "n=8,16", "--pareto", "tim,rate"), "did you mean `time`?"),
         ((*GEMV, "--set", "n=8", "--plot", "t.gif"), "is not an svg"),
         (("sweep", "lstm_add_bias", "--machine", "v100_deck", "--set", "batch=4"), "needs a number for hidden"),
         (("sweep", "gemv", "--machine", "v100_deck", "--set", "n=1..1000000", "--cache", "1MiB..70MiB:+1MiB"),
