@@ -79,7 +79,12 @@ check(
 )
 ratio = min(intensity(p, "HBM") / intensity(p, "L1") for p in gpp.values())
 check("HBM intensity is consistently much larger than that of L1", ratio > 2, f"{ratio:.2f} times at least")
-check("at low nw GPP is bound by HBM", "HBM" in first.bound, f"nw = 1 is bound by {first.bound}")
+check(
+    "at low nw GPP is bound by HBM",
+    "HBM" in first.bound,
+    f"nw = 1 is bound by {first.bound}",
+    f"the model counts {intensity(first, 'HBM'):.0f} FLOP for each byte of HBM, far above the machine balance",
+)
 check(
     "at higher nw performance saturates, far from the bandwidths of L1 and L2",
     gpp[3].bound == last.bound == "compute" and gpp[3].rate_per_s == last.rate_per_s,

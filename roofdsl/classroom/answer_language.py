@@ -26,6 +26,14 @@ class FormulaError(ValueError):
     """Raised for a text that is not a formula or exceeds the limits; the message is for the student."""
 
 
+class UnknownNameError(FormulaError):
+    """A word that is neither a name of the question nor a unit, nor a function."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
 class Number(Record):
     """An exact number. unit: empty, a unit of `answer_units` or a quotient of such; written: the number as typed."""
 
@@ -338,10 +346,12 @@ class Parser:
             raise FormulaError(f"there is no function `{_short(text)}`; there are {', '.join(FUNCTIONS)}")
         if self.units and unit_named(text):
             raise FormulaError(f"the unit `{text}` has no number")
-        known = f"the names are {', '.join(sorted(self.names))}" if self.names else "only numbers are"
+        known = "only numbers are"
+        if self.names:
+            known = f"{'the names are' if len(self.names) > 1 else 'the only name is'} {', '.join(sorted(self.names))}"
         ends = [k for k in range(1, len(text)) if text[:k] in self.names and unit_named(text[k:])]
         known = f"write `{text[: ends[-1]]} {text[ends[-1] :]}`" if ends else known  # for `nB`
-        raise FormulaError(f"`{_short(text)}` is not known here; {known}")
+        raise UnknownNameError(f"`{_short(text)}` is not known here; {known}", _short(text))
 
     def call(self, function: str) -> Node:
         if not self.take("("):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.classroom.answer_language import FormulaError, Node
+from roofdsl.classroom.answer_language import FormulaError, Node, UnknownNameError
 from roofdsl.classroom.answer_units import PLAIN, value_of
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
@@ -22,6 +22,7 @@ from roofdsl.classroom.student_version import MEASURED, StudentVersion, VersionP
 from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings
 from roofdsl.classroom.verdict import Verdict
+from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record, replace
 
 _IN_PERCENT = re.compile(r"\b(?:in|how many) (?:percent|%)|percentage")
@@ -158,7 +159,7 @@ def _expression(part: VersionPart, text: str) -> Verdict:
             return replace(verdicts[0], reading=as_read(text, *found))
         return replace(verdicts[right], reading=as_read(text, found[right]))
     except FormulaError as error:
-        return Verdict(False, f"This cannot be read as a formula: {error}.", reading=reading)
+        return Verdict(False, _unreadable("a formula", error), reading=reading)
 
 
 def _compared(part: VersionPart, found: Node) -> Verdict:
@@ -236,16 +237,27 @@ def quantities(part: VersionPart, text: str) -> list[tuple[Fraction, str]] | Ver
             try:
                 kind = dimension(node)
             except FormulaError as error:
-                others.append(Verdict(False, f"This cannot be read as a number: {error}.", reading=told))
+                others.append(Verdict(False, _unreadable("a number", error), reading=told))
                 continue
             if kind in (PLAIN, asked):
                 found.append((_fraction(evaluate(node, {})) * (factor if kind == PLAIN else 1), told))
             else:
                 wanted = f"the answer is {asked.words()}" + (f", in {unit}." if unit else ".")
                 others.append(Verdict(False, f"This is {kind.words()} ({kind.unit()}), but {wanted}", reading=told))
+    except UnknownNameError as error:
+        if not unit:
+            return Verdict(False, _unreadable("a number", error), reading=reading)
+        message = f"`{error.name}` is not a unit of {asked.words()}; write `225 {unit}`."
+        return Verdict(False, message, reading=reading)
     except FormulaError as error:
-        return Verdict(False, f"This cannot be read as a number: {error}.", reading=reading)
+        return Verdict(False, _unreadable("a number", error), reading=reading)
     return found or others[0]
+
+
+def _unreadable(what: str, error: FormulaError) -> str:
+    """Why an answer is not `what`, in sentences; the error may have a colon of its own."""
+    why = str(error)
+    return f"This cannot be read as {what}. {why[:1].upper()}{why[1:]}."
 
 
 def _fraction(value: Any) -> Fraction:
@@ -299,7 +311,7 @@ def _choice(part: VersionPart, text: str, known: Mapping[str, Node]) -> Verdict:
     letter = text.strip().strip("().").lower()
     chosen = next((o for o in part.options if letter == o.letter or text.strip() == o.text), None)
     if chosen is None:
-        return Verdict(False, f"Answer with one of the letters {part.options[0].letter} to {part.options[-1].letter}.")
+        return Verdict(False, f"Answer with {listed(o.letter for o in part.options)}.")
     right = chosen.right
     if right is None:
         assert chosen.when is not None

@@ -35,6 +35,13 @@ def check_level(
             wrong(f"`{word}` is above the bandwidth, which is the best rate of the level", help)
     if values.get("holds_bytes", size) > size:
         wrong("`holds` is more than the size of the cache", "leave it out if the code has the whole cache")
+    for word in ("line", "sector"):
+        own = values.get(f"{word}_bytes", 1)
+        if line.keyword == "cache" and own & (own - 1):
+            below = 1 << own.bit_length() - 1
+            message = f"a {word} of {own} bytes is no power of two, so the cache cannot be simulated"
+            help = f"write `{word} {below} B` or `{word} {2 * below} B`"
+            report.warning("machine-line", message, line.span, help)
     length = values.get("line_bytes")
     if length is None:
         if "sector_bytes" in values:
@@ -44,6 +51,12 @@ def check_level(
         wrong(f"a line of {length} bytes does not fit into {size} bytes")
     if length % values.get("sector_bytes", length):
         wrong(f"a line of {length} bytes is not a whole number of sectors of {values['sector_bytes']} bytes")
+    ways = values.get("ways")
+    if ways and size % (length * ways):
+        message = (
+            f"{size:,} bytes do not divide into sets of {ways} ways of {length} bytes, so the cache cannot be simulated"
+        )
+        report.warning("machine-ways", message, line.span, "state another size or number of ways, or leave out `ways`")
 
 
 _LARGER = "write both, as in `larger 270 GB/s, larger_from 352 KiB`"

@@ -92,6 +92,8 @@ CODES: dict[str, str] = {
     "machine-option": "An option of a line of a machine that is unknown, repeated or not applicable.",
     "machine-order": "Caches that are not listed from the nearest to the farthest.",
     "machine-smaller": "Warning: a cache that is smaller than the nearer one.",
+    "machine-line": "Warning: a line or sector of a cache that is no power of two.",
+    "machine-ways": "Warning: a cache whose size its sets do not divide.",
     "machine-power": "A `power_cap` that is not above the `constant_power`.",
     "machine-pipes": "A `pipes` line that is not `separate add mul`, `separate add mul div` or `units`.",
     "machine-transfers": "A `transfers` line that is neither `transfers serial` nor `transfers overlap [SHARE]`.",

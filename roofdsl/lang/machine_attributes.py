@@ -231,6 +231,10 @@ ATTRIBUTES = (
         example="32", shown="{number:,} registers",
     ),
     Attribute(
+        "thread_registers", _UNIT, "count", "thread_registers", "the most registers of one thread", example="255",
+        shown="at most {number} of them a thread",
+    ),
+    Attribute(
         "block_threads", _UNIT, "count", "block_threads", "the most threads in a block",
         example="32", shown="{number:,} threads a block",
     ),

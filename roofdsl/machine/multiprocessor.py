@@ -11,9 +11,10 @@ class Multiprocessor(Record):
     """What one of a machine's `units` can hold at a time; None for what the machine does not state.
 
     warp: threads that execute together; warps, blocks: the most of each that are resident; block_threads: most threads
-    of one block; registers: number of 32-bit registers; shared_bytes: shared memory; schedulers: the partitions to
-    which registers and warps are assigned. tlb_bytes: the memory whose addresses its TLB holds; tlb_miss_s: how long a
-    warp's request waits for an address that is not in it. Only the times of library operators use these two.
+    of one block; registers: number of 32-bit registers; thread_registers: the most of one thread; shared_bytes: shared
+    memory; schedulers: the partitions to which registers and warps are assigned. tlb_bytes: the memory whose addresses
+    its TLB holds; tlb_miss_s: how long a warp's request waits for an address that is not in it. Only the times of
+    library operators use these two.
     """
 
     warp: int
@@ -25,4 +26,5 @@ class Multiprocessor(Record):
     schedulers: int = 1
     tlb_bytes: int | None = None
     tlb_miss_s: Fraction | None = None
+    thread_registers: int | None = None
     source: str = ""

@@ -106,6 +106,12 @@ _HELD = {
 }  # fmt: skip
 
 
+MOST_REGISTERS = 255
+"""Of one thread on every device with compute capability 3.5 or more (CUDA C++ Programming Guide, technical
+specifications per compute capability).
+"""
+
+
 def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
     """The limits of a multiprocessor, by the options of a machine file; None if the device does not report one."""
     warp, threads = (int(attributes.get(name, 0)) for name in ("WarpSize", "MaxThreadsPerMultiProcessor"))
@@ -113,6 +119,7 @@ def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
     if not warp or not threads or not all(held.values()):
         return None
     schedulers = 2 if capability == "60" else 4  # CUDA's programming guide: 4 on all others since 5.0
+    held["thread_registers"] = MOST_REGISTERS
     return {"warp": warp, "warps": threads // warp, **held, "schedulers": schedulers}
 
 

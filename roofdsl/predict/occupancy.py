@@ -67,6 +67,11 @@ def occupancy(machine: Machine, block: Block) -> Occupancy:
             f"a block of {block.threads:,} threads is more than the {own.block_threads:,} of {machine.name}",
             "use smaller blocks",
         )
+    if own.thread_registers is not None and block.registers > own.thread_registers:
+        raise CommandError(
+            f"a thread of {machine.name} has at most {own.thread_registers} registers, not {block.registers:,}",
+            f"give --registers {own.thread_registers} or fewer",
+        )
     warps = -(-block.threads // own.warp)
     fits = {word: n for word, n in _limits(own, block, warps) if n is not None}
     if not fits:

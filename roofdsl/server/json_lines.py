@@ -14,8 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.server.answers import answer
 from roofdsl.server.isolation import Nursery
+from roofdsl.server.tools import BY_NAME
+
+METHODS = (*BY_NAME, "hover")
 
 MOST_CHARACTERS = 4_000_000
 """The maximum length of a line."""
@@ -42,6 +46,9 @@ def _answered(line: str, nursery: Nursery, root: Path | None) -> dict[str, Any]:
         return _refused(number, 'a request must be an object with a "method"')
     if not isinstance(given, dict):
         return _refused(number, '"params" must be an object')
+    if asked["method"] not in METHODS:
+        help = did_you_mean(asked["method"], METHODS, f"the methods are {', '.join(METHODS)}")
+        return _refused(number, f"there is no method `{asked['method'][:80]}`", help)
     try:
         found = (
             _hover(nursery, root, given)

@@ -98,16 +98,18 @@ UNKNOWN = "none that the model knows"
 
 
 def _below_the_roof(comparisons: Sequence[Comparison]) -> list[Block]:
-    """The largest expected cause for every run that is far below the roof, or not as expected."""
+    """The largest expected cause for every run that is far below the roof, or not as expected but not above it."""
     rows = []
     for c in comparisons:
-        if c.expected_s is None or (c.bound_ratio >= FAR_BELOW and c.verdict == "as predicted"):
+        if c.expected_s is None or c.verdict == "above the roof":
+            continue
+        if c.bound_ratio >= FAR_BELOW and c.verdict == "as predicted":
             continue
         cause = c.largest_cause
         share = 0.0 if cause is None else float(cause.share_s) / c.expected_s
         named = [UNKNOWN, "", ""]
         if cause is not None and share >= LEAST_SHARE:
-            named = [cause.cause, f"{share:.0%}", cause.remedy]
+            named = [cause.cause, f"{100 * share:.0f} %", cause.remedy]
         rows.append([_kernel(c.prediction), f"{c.bound_ratio:.2f}", *named])
     if not rows:
         return []
@@ -129,7 +131,12 @@ def _by_launch(c: Comparison, several: bool) -> list[Block]:
     for part in sorted(c.by_launch, key=lambda part: -part.measured.median_s):
         p, m = part.prediction, part.measured
         predicted_s = p.bound_s if p.expected is None else p.expected.expected_s
-        times = [show_time(predicted_s), show_time(m.median_s), f"{m.median_s / whole:.1%}", f"{part.ratio:.2f}"]
+        times = [
+            show_time(predicted_s),
+            show_time(m.median_s),
+            f"{100 * m.median_s / whole:.1f} %",
+            f"{part.ratio:.2f}",
+        ]
         verdict = "" if part.verdict == "as predicted" else part.verdict
         rows.append([_kernel(p), m.of.variant, group(m.launches), *times, p.bound, verdict])
     place = f" on {c.prediction.machine}" if several else ""

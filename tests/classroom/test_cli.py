@@ -58,6 +58,22 @@ def test_the_document_of_a_check(capfd: pytest.CaptureFixture[str]) -> None:
     assert [p["correct"] for p in document["parts"]] == [True, False, False, False]
 
 
+@pytest.mark.parametrize(("answer", "told"), [
+    ((), "rate: not answered, 0 of 1\n"),
+    (("rate=1 parsec",), "`parsec` is not a unit of a rate of operations; write `225 GFLOP/s`.\n"),
+    (("rate=2 +",), "This cannot be read as a number. The formula ends where a number or a name is\n  expected.\n"),
+])  # fmt: skip
+def test_answers_that_are_missing_or_no_numbers(
+    answer: tuple[str, ...], told: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rates.toml"
+    part = '[[part]]\nid = "{}"\nkind = "number"\nunit = "GFLOP/s"\nask = "How fast?"\nanswer = "{}*10**9"\n'
+    head = 'title = "Rates"\nunit = "time"\nlevel = 1\ntext = "Two rates."\n'
+    path.write_text(head + part.format("rate", 225) + part.format("other", 3), encoding="utf-8")
+    assert run(["exercise", "check", str(path), *answer, "other=3"]) == 1
+    assert told in capfd.readouterr().out
+
+
 ERRORS = [
     (["show", "gem"], "there is no exercise `gem`", "gemv"),
     (["show", "../../etc/passwd"], "there is no exercise", ""),

@@ -46,7 +46,7 @@ REFUSED = [
     ("2n", "`*`, as in 2*n"),
     ("n^2", "write powers as `**`"),
     ("W = 2*n", "only the right-hand side"),
-    ("x + 1", "`x` is not known here; the names are n"),
+    ("x + 1", "`x` is not known here; the only name is n"),
     ("n +", "ends where"),
     ("(n", "not closed"),
     ("n)", "`)` is not expected"),

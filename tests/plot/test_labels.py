@@ -3,6 +3,7 @@ from random import Random
 import pytest
 
 from roofdsl.plot.labels import Box, folded, hidden_under, joined, place, shared, stack
+from roofdsl.plot.look import named
 
 FRAME = Box(0, 0, 800, 500)
 
@@ -65,3 +66,14 @@ def test_long_titles_are_folded_at_spaces() -> None:
     assert folded("gates batch=16, hidden=32, rows=1", 16) == "gates batch=16,\nhidden=32,\nrows=1"
     assert folded("averyveryverylongword b", 8) == "averyveryverylongword\nb"
     assert folded("", 8) == ""
+
+
+@pytest.mark.parametrize(("text", "longest", "shown"), [
+    ("attention_exponentials, 0.5 %: nothing from memory", 48, "attention...nentials, 0.5 %: nothing from memory"),
+    ("a_kernel_with_a_long_name, n=64", 24, "a_kerne...g_name, n=64"),
+    ("gemv, 0.5 %", 48, "gemv, 0.5 %"),
+    ("one_name_without_numbers", 12, "one_n...bers"),
+    ("x, with more behind the comma than there is room for", 20, "x, with m...room for"),
+])  # fmt: skip
+def test_a_name_is_shortened_but_not_its_numbers(text: str, longest: int, shown: str) -> None:
+    assert named(text, longest) == shown and len(shown) <= longest

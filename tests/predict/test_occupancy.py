@@ -35,6 +35,13 @@ def test_warps_per_multiprocessor(block: Block, warps: int, limit: str) -> None:
     assert found.threads == found.blocks * block.threads
 
 
+def test_a_thread_has_at_most_255_registers() -> None:
+    for name in ("v100", "a100_80", "h100_sxm", "t4"):
+        assert occupancy(load_machine(name), Block(128, 255)).blocks
+        with pytest.raises(CommandError, match=f"a thread of {name} has at most 255 registers, not 256"):
+            occupancy(load_machine(name), Block(128, 256))
+
+
 def test_blocks_that_do_not_fit() -> None:
     with pytest.raises(CommandError, match="2,048 threads is more than the 1,024"):
         occupancy(V100, Block(2048))

@@ -163,6 +163,7 @@ def test_lines_are_answered_in_order(nursery: Nursery, root: Path) -> None:
     assert [f["id"] for f in found] == [1, 2, 3, 3, 4, 5, None, None]
     assert found[0]["result"]["work"]["total"]["expr"] == "n" and found[1]["result"]["kernel"] == "again"
     assert all("message" in f["error"] for f in found[2:])
+    assert found[4]["error"]["help"].endswith(", hover"), "the methods are the tools and hover"
 
 
 def test_every_answer_is_json_with_the_id_of_its_request(nursery: Nursery, root: Path) -> None:

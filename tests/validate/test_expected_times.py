@@ -92,6 +92,10 @@ def test_what_is_told() -> None:
     assert document["prediction"]["causes"][0]["cause"] == "chain of 3-cycle adds"
     text = "\n".join(to_text(blocks([found])))
     assert "below the roof:" in text and "chain of 3-cycle adds" in text and "`--math relaxed`" in text
+    share = float(p.expected.causes[0].share_s / p.expected.expected_s)
+    assert f"  {100 * share:.0f} %  " in text
+    above = compare(p, measured(p, 0.5 * float(p.bound_s)), MACHINE)
+    assert above.verdict == "above the roof" and "below the roof:" not in "\n".join(to_text(blocks([above])))
     bound, mark, hollow = overlay(found)
     assert (bound.origin, mark.origin, hollow.origin) == ("predicted", "expected", "measured")
     assert mark.rate_per_s == pytest.approx(p.work / float(p.expected.expected_s))
