@@ -70,7 +70,7 @@ def test_long_titles_are_folded_at_spaces() -> None:
 
 @pytest.mark.parametrize(("text", "longest", "shown"), [
     ("attention_exponentials, 0.5 %: nothing from memory", 48, "attention...nentials, 0.5 %: nothing from memory"),
-    ("a_kernel_with_a_long_name, n=64", 24, "a_kerne...g_name, n=64"),
+    ("a_kernel_with_a_long_name, n=64", 24, "a_kernel...ng_name, n=64"),
     ("gemv, 0.5 %", 48, "gemv, 0.5 %"),
     ("one_name_without_numbers", 12, "one_n...bers"),
     ("x, with more behind the comma than there is room for", 20, "x, with m...room for"),
