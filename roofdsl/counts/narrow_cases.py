@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations
 
+from roofdsl.formulas.writing import remainder
 from roofdsl.sets.cases import Case, Constraint
 from roofdsl.sets.facts import CACHE, Fact, whole_units
 from roofdsl.sets.plateaus import Growth
@@ -44,11 +45,12 @@ def apart(cases: Sequence[Case], assumes: Sequence[Fact], order: Growth) -> tupl
 def _every(case: Case, narrow: Callable[[Quasi, Quasi], bool]) -> bool:
     """Whether each alternative is an equation with sizes, or lies between two bounds with sizes that are `narrow`.
 
-    A case with plain numbers for Z, as 24 <= Z <= 32, is no strip of sizes: it may be a plateau.
+    A case with plain numbers for Z, as 24 <= Z <= 32, is no strip of sizes: it may be a plateau. A condition on
+    remainders, such as n % 8 = 0, is none either.
     """
 
     def on_strip(constraints: tuple[Constraint, ...]) -> bool:
-        of_sizes = [(value, zero) for value, zero in constraints if value.names() - {CACHE}]
+        of_sizes = [(v, zero) for v, zero in constraints if v.names() - {CACHE} and remainder(v, zero) is None]
         pairs = combinations([value for value, _ in of_sizes], 2)
         return any(zero for _, zero in of_sizes) or any(narrow(a, b) for a, b in pairs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from math import ceil, floor
 
 import pytest
@@ -16,6 +17,7 @@ from roofdsl.counts.narrow_cases import MANY_TERMS, apart, leading_part
 from roofdsl.sets.cases import Case
 from roofdsl.sets.facts import CACHE, at_least
 from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.quasi import floor as floor_of
 from roofdsl.tell.derive_html import to_html
 from roofdsl.tell.derive_text import to_text
 from tests.codegen.shipped import shipped
@@ -111,6 +113,17 @@ def test_a_case_of_plain_cache_sizes_is_a_plateau() -> None:
     lines = [Case((((z - 16 * n - 24 * k, True),),), n * k) for k in range(1, 6)]
     shown, narrow = apart([plateau, *lines], (), growth_of(kernel_of(KERNELS["stencil"])))
     assert shown == [plateau] and narrow == lines
+
+
+def test_a_condition_on_remainders_is_no_line() -> None:
+    """n % 8 = k holds for one size in eight, however large."""
+    z, n = Quasi.symbol(CACHE), Quasi.symbol("n")
+    rest = [n - k - 8 * floor_of((n - k) * Fraction(1, 8)) for k in range(8)]
+    cases = [Case((((value, True), (z - 16 * n, False)),), n + k) for k, value in enumerate(rest)]
+    assert [c.holds({"n": 19, CACHE: 400}) for c in cases] == [k == 3 for k in range(8)]
+    assert apart(cases, (), growth_of(kernel_of(KERNELS["stencil"]))) == (cases, [])
+    lines = [Case((((z - 16 * n - 24 * k, True),),), n * k) for k in range(1, 6)]
+    assert apart([*cases, *lines], (), growth_of(kernel_of(KERNELS["stencil"]))) == (cases, lines)
 
 
 def test_a_long_sum_is_shown_by_its_highest_order() -> None:
