@@ -12,12 +12,16 @@ from roofdsl.lang.tree import File, Kernel, MachineLine, Program, runs
 
 
 class CheckedKernel(Record):
-    """A kernel with what its file states for all kernels: `traffic` (None if neither states it) and `costs`."""
+    """A kernel with what its file states for all kernels: `traffic` (None if neither states it) and `costs`.
+
+    notes: comments for the kernel as a text, if it was read from code in another language.
+    """
 
     tree: Kernel
     source: Source
     traffic: str | None
     costs: tuple[tuple[str, float], ...]
+    notes: tuple[str, ...] = ()
 
 
 class CheckedProgram(Record):

@@ -1,4 +1,4 @@
-"""Kernels as text: a syntax tree written out in canonical layout. Comments are not kept."""
+"""Kernels as text: a syntax tree written out in canonical layout. Comments of a file are not kept."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def written(given: CheckedKernel, changed: tree.Kernel | None = None) -> str:
     """
     own = changed or given.tree
     lines = [f"cost {cls} {str(value).removesuffix('.0')}" for cls, value in given.costs]
+    lines += [f"# {note}" for note in given.notes]
     lines.append(f"kernel {own.name.text}({parameters(own.parameters)}):")
     if given.traffic is not None and not any(isinstance(item, tree.Traffic) for item in own.body):
         lines.append(f"{INDENT}traffic {given.traffic}")

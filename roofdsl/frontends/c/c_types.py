@@ -8,7 +8,7 @@ from typing import Any
 from pycparser import c_ast
 
 from roofdsl.frontends.refuse import Refused
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
 _FLOATS = {"float": "f32", "double": "f64", "_Float16": "f16", "__fp16": "f16", "__bf16": "bf16", "_Float32": "f32",
            "_Float64": "f64"}  # fmt: skip
@@ -19,10 +19,11 @@ ELEMENTS = ("f16", "bf16", "f32", "f64", "c64", "c128", "i8", "i16", "i32", "i64
 
 
 class CType(Record):
-    """`base`: an element type's name, u1 (`_Bool`) to u64, `void`, or `other`; `dims`: of an array, None for a
-    dimension that is not stated.
+    """`base`: an element type's name, u1 (`_Bool`) to u64, `void`, `struct`, or `other`; `dims`: of an array, None for
+    a dimension that is not stated.
 
-    `pointers`: the number of pointer levels around the array; `words`: the base as C writes it.
+    `pointers`: the number of pointer levels around the array; `words`: the base as C writes it; `structure`: the node
+    that defines a structure.
     """
 
     base: str
@@ -32,6 +33,7 @@ class CType(Record):
     volatile: bool = False
     const: bool = False
     restrict: bool = False
+    structure: Any = None
 
     @property
     def is_integer(self) -> bool:
@@ -41,6 +43,18 @@ class CType(Record):
     def is_plain(self) -> bool:
         """Neither an array nor a pointer."""
         return not self.dims and not self.pointers
+
+    @property
+    def is_structure(self) -> bool:
+        """A structure itself, neither an array of structures nor a pointer to one."""
+        return self.base == "struct" and self.is_plain
+
+    @property
+    def target(self) -> CType | None:
+        """The type that a pointer points at, or of an element of an array; None for other types."""
+        if self.pointers:
+            return replace(self, pointers=self.pointers - 1)
+        return replace(self, dims=self.dims[1:]) if self.dims else None
 
 
 def is_integer(base: str) -> bool:
@@ -73,6 +87,10 @@ def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
     quals = node.quals or []
     volatile = volatile or "volatile" in quals
     inner = node.type
+    if isinstance(inner, c_ast.Struct):
+        words, defined = f"struct {inner.name}" if inner.name else "struct", structure_of(inner, typedefs)
+        base = "struct" if defined is not None else "other"
+        return CType(base, words, tuple(dims), pointers, volatile, "const" in quals, restrict, defined)
     if not isinstance(inner, c_ast.IdentifierType):
         return CType("other", type(inner).__name__.lower(), tuple(dims), pointers)
     names = [n for n in inner.names if n not in ("const", "volatile", "register", "restrict")]
@@ -80,10 +98,21 @@ def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
         of = ctype(typedefs[names[0]], typedefs)
         if dims and of.pointers:  # `typedef double *row; row A[5]` is `double *A[5]`: rows that may lie anywhere
             return CType("other", "an array of pointers")
-        return CType(of.base, of.words, (*dims, *of.dims), pointers + of.pointers, of.volatile or volatile,
-                     of.const or "const" in quals, restrict)  # fmt: skip
+        words = names[0] if of.base == "struct" else of.words
+        return CType(of.base, words, (*dims, *of.dims), pointers + of.pointers, of.volatile or volatile,
+                     of.const or "const" in quals, restrict, of.structure)  # fmt: skip
     base = _base(names)
     return CType(base, " ".join(names), tuple(dims), pointers, volatile, "const" in quals, restrict)
+
+
+def structure_of(node: Any, typedefs: Mapping[str, Any]) -> Any:
+    """The node that defines a structure, for one that names it; None if no definition is known."""
+    return node if node.decls is not None else typedefs.get(tagged(node))
+
+
+def tagged(node: Any) -> str:
+    """The key under which the definition of a structure stands beside the types that have names of their own."""
+    return f"struct {node.name}"
 
 
 def _base(names: list[str]) -> str:

@@ -12,7 +12,7 @@ from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import Values
-from roofdsl.frontends.c.variables import Variable, assigned_names, base_name, parameters, walk
+from roofdsl.frontends.c.variables import Pointer, Variable, assigned_names, base_name, parameters, walk
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
@@ -62,6 +62,22 @@ class Calls:
             self.statements.integer(f"{function.decl.name}()", type_.base, value.poly, items[-1])
             return Value(type_.base, None, None, value.poly)
 
+    def structure(self, node: Any) -> Pointer:
+        """A call whose result is a structure. Raises Refused as `value` does."""
+        name = node.name.name if isinstance(node.name, c_ast.ID) else ""
+        if name not in self.context.program.functions:
+            raise Refused("c-call", f"the function `{name}` is not known", node, "define it in the same file")
+        wish = self.statements.structures.named(name)
+        function = self._function(node)
+        self._pure(function, node)
+        type_ = self.context.type_of(function.decl.type.type)
+        with self._inside(node, function) as items:
+            if not items or not isinstance(items[-1], c_ast.Return) or items[-1].expr is None:
+                message = f"`{name}` does not end in `return` with a value"
+                raise Refused("c-call", message, node, "write one `return` at its end")
+            self.statements.block(items[:-1])
+            return self.statements.structures.kept(wish, type_, items[-1].expr, node)
+
     def _function(self, node: Any) -> Any:
         name = node.name.name
         function = self.context.program.functions[name]
@@ -71,21 +87,28 @@ class Calls:
             raise Refused("c-call", f"calls are nested deeper than {MAX_DEPTH}", node)
         return function
 
-    def _pure(self, function: Any, node: Any, seen: tuple[Any, ...] = ()) -> None:
+    def _pure(self, function: Any, node: Any) -> None:
+        """Refuses a call inside an expression that changes what the expression may read."""
+        if name := self._changed(function):
+            message = f"`{function.decl.name}` changes `{name}`, and stands inside an expression"
+            raise Refused("c-effect", message, node, "call it as a statement of its own")
+
+    def _changed(self, function: Any, seen: tuple[Any, ...] = ()) -> str:
+        """The name of something outside a function that it may change, also by calls; empty if there is none."""
         types = {p.name: self.context.type_of(p.type) for p in walk(function.body) if isinstance(p, c_ast.Decl)}
         own = {name for name, type_ in types.items() if not type_.pointers}  # a pointer may point outside
         own |= {p.name for p in parameters(function) if self.context.type_of(p.type).is_plain}
         for part in walk(function.body):
             named = isinstance(part, c_ast.FuncCall) and isinstance(part.name, c_ast.ID)
             called = self.context.program.functions.get(part.name.name) if named else None
-            if called is not None and called not in seen:
-                self._pure(called, node, (*seen, called))
+            if called is not None and called not in seen and (name := self._changed(called, (*seen, called))):
+                return name
             target = part.lvalue if isinstance(part, c_ast.Assignment) else None
             if isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--"):
                 target = part.expr
             if target is not None and base_name(target) not in own:
-                message = f"`{function.decl.name}` changes `{base_name(target)}`, and stands inside an expression"
-                raise Refused("c-effect", message, node, "call it as a statement of its own")
+                return base_name(target) or "memory"
+        return ""
 
     @contextmanager
     def _inside(self, node: Any, function: Any) -> Iterator[list[Any]]:
@@ -105,7 +128,9 @@ class Calls:
             try:
                 for variable, state in bound:
                     context.scopes.declare(variable)
-                    if isinstance(state, Value) and state.poly is None:
+                    if variable.type.is_structure:
+                        self._bind_structure(function, variable, state, node)
+                    elif isinstance(state, Value) and state.poly is None:
                         self._bind_value(variable, state, node, _used_once(function, variable.name))
                     else:
                         context.env[variable] = state.poly if isinstance(state, Value) and state.poly else state
@@ -123,6 +148,8 @@ class Calls:
         variable = self.context.variable(declared.name, type_, declared, "local")
         if not type_.is_plain:
             return variable, self.values.pointers.pointer(arg)
+        if type_.is_structure:
+            return variable, self.values.pointers.structure(arg)
         value = self.values.value(arg)
         if type_.is_integer:
             if value.poly is None:
@@ -133,6 +160,20 @@ class Calls:
         if value.poly is not None:  # an integer becomes a floating-point number
             return variable, self.values.cast(value, type_.base, arg)
         return variable, value
+
+    def _bind_structure(self, function: Any, variable: Variable, where: Pointer, node: Any) -> None:
+        """A structure that is passed as a value: the caller's own one, unless the function may change either."""
+        self.context.env.pop(variable, None)
+        changed = any(path.split(".")[0] == variable.name for path in assigned_names(function.body))
+        if not changed and not self._changed(function):
+            self.context.env[variable] = where
+            return
+        refs = [p for p in walk(function.body) if isinstance(p, c_ast.StructRef) and isinstance(p.name, c_ast.ID)]
+        fields = {p.field.name for p in refs if p.name.name == variable.name}
+        uses = sum(isinstance(p, c_ast.ID) and p.name == variable.name for p in walk(function.body))
+        every = uses > sum(p.name.name == variable.name for p in refs)
+        self.statements.structures.declare(variable, None, node)
+        self.statements.structures.argument(variable, where, None if every else fields, node)
 
     def _bind_value(self, variable: Variable, value: Value, node: Any, once: bool) -> None:
         """A floating-point argument. An argument that is used once, or that costs nothing to write twice, is inserted

@@ -48,6 +48,18 @@ class Access(Record):
     guarded: bool
 
 
+class Unit(Record):
+    """What an array of structures is an array of in the kernel: elements of one type, `count` for each structure.
+
+    fields: the names of the members of that type, with the first and the last element of each.
+    """
+
+    type: str
+    count: int
+    node: Any
+    fields: tuple[tuple[str, int, int], ...]
+
+
 class Known(Record):
     """A condition of loop variables and sizes.
 
@@ -80,17 +92,21 @@ class Learnt:
         self.stored: set[object] = set()  # scalars that cannot be a `let`
         self.shapes: dict[object, tuple[Poly, ...]] = {}  # inner dimensions of arrays with linear subscripts
         self.single: set[object] = set()  # pointers that are used for one value only
+        self.arrays: set[object] = set()  # pointers to structures that point at more than one
         self.whole_steps: dict[Steps, Any] = {}  # lengths of loops that are multiples of their steps, and why
 
 
 class Program(Record):
-    """A parsed file: functions with bodies, types, the file's variables and `enum`s; `nodes`: all of it, in order."""
+    """A parsed file: functions with bodies, types, the file's variables and `enum`s; `nodes`: all of it, in order.
+    `packed`: whether attributes or pragmas change how its structures lie in memory.
+    """
 
     functions: dict[str, Any]
     typedefs: dict[str, Any]
     globals: tuple[Any, ...]
     enums: tuple[Any, ...]
     nodes: tuple[Any, ...]
+    packed: bool = False
 
 
 class Context(Writing):
@@ -108,6 +124,9 @@ class Context(Writing):
         self.dims: dict[Variable, tuple[Poly | None, ...]] = {}  # None for a dimension that a declaration leaves open
         self.apart: dict[Variable, set[Variable]] = {}  # pointers of the file, and arrays that they may point into
         self.declared: dict[Variable, str] = {}  # arrays and scalars that are used
+        self.once: set[tuple[Any, str]] = set()  # members of local structures that one statement of their block sets
+        self.members: dict[Variable, dict[str, Variable]] = {}  # of structures that are no elements of arrays
+        self.units: dict[Variable, Unit] = {}  # of arrays of structures: what is read and written in them
         self.changing: list[set[str]] = []  # names assigned anywhere in each function being read
         self.lets: dict[Variable, Value] = {}
         self.inner: set[str] = set()  # names of `let`s and loops ever used
@@ -131,6 +150,30 @@ class Context(Writing):
     def type_of(self, node: Any) -> CType:
         """The type of a declaration's type node."""
         return ctype(node, self.program.typedefs)
+
+    def member(self, owner: Variable, name: str, type_: CType) -> Variable:
+        """The variable of a member of a structure that is no element of an array; `owner` is it, or points at it."""
+        known = self.members.setdefault(owner, {})
+        if name not in known:
+            far = owner.type.pointers and owner.place != "local"
+            place = "member" if far or owner.place == "global" else owner.place
+            key = (owner.key, name)
+            known[name] = Variable(f"{owner.name}_{name}", type_, owner.node, place, key, owner, name)
+        return known[name]
+
+    def named(self, path: str) -> Variable | None:
+        """The variable of a name, or of `v.n` for a member of a structure that is a variable itself."""
+        first, *fields = path.split(".")
+        found = self.scopes.find(first)
+        for name in fields:
+            found = self.members.get(found, {}).get(name) if found is not None else None
+        return found
+
+    def element_of(self, variable: Variable) -> str:
+        """The language's type of a scalar, or of the elements of an array. Raises Refused if there is none."""
+        if variable in self.units:
+            return self.units[variable].type
+        return element(variable.type, variable.node, variable.name)
 
     def top_name(self, variable: Variable) -> str:
         """The name of an array, scalar or parameter in the kernel."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roofdsl.frontends.c.c_types import element
 from roofdsl.frontends.c.context import Access, Again, Context
 from roofdsl.frontends.c.pointers import rank
 from roofdsl.frontends.c.variables import Variable
@@ -33,7 +32,7 @@ def declarations(context: Context, intents: Mapping[Variable, str]) -> list[tree
                 continue
             dims, span = shapes[variable], context.spans(variable.node)
             name = tree.Name(context.declared[variable], span)
-            type_ = tree.Name(element(variable.type, variable.node, variable.name), span)
+            type_ = tree.Name(context.element_of(variable), span)
             names = groups[type_, dims].names if (type_, dims) in groups else ()
             groups[type_, dims] = tree.Declared((*names, name), type_, dims, False, span)
         if groups:
@@ -86,7 +85,7 @@ def first_intents(context: Context, needed: set[Variable]) -> tuple[dict[Variabl
 def _is_kept(variable: Variable, needed: set[Variable]) -> bool:
     """Whether the stored values are visible from outside."""
     if variable.type.is_plain:
-        return variable.place == "global" or variable in needed
+        return variable.place in ("global", "member") or variable.root in needed
     return variable.place != "local"
 
 
@@ -100,11 +99,12 @@ def shape(context: Context, variable: Variable) -> tuple[tree.Expr, ...]:
     span = context.spans(variable.node)
     accesses = [a for a in context.accesses if a.array is variable]
     declared = context.dims.get(variable, (None,) * rank(variable))
+    unit = context.units.get(variable)
+    within = () if unit is None or unit.count == 1 else (Poly.number(unit.count).tree(span),)
     if rank(variable) == 1:
         inner = _linear(context, variable, accesses, declared[0])
         if inner:
-            whole = [_outer(context, variable, accesses, inner), *(d.tree(span) for d in inner)]
-            return tuple(whole)
+            return (_outer(context, variable, accesses, inner), *(d.tree(span) for d in inner), *within)
     dims: list[tree.Expr] = []
     for k, dim in enumerate(declared):
         if dim is None:
@@ -112,7 +112,7 @@ def shape(context: Context, variable: Variable) -> tuple[tree.Expr, ...]:
             dims.append(_extent(context, variable, subscripts))
         else:
             dims.append(dim.tree(span))
-    return tuple(dims)
+    return (*dims, *within)
 
 
 def _linear(context: Context, variable: Variable, accesses: list[Access], dim: Poly | None) -> tuple[Poly, ...]:
@@ -122,7 +122,8 @@ def _linear(context: Context, variable: Variable, accesses: list[Access], dim: P
     learnt = context.learnt
     if variable.key in learnt.shapes:
         return learnt.shapes[variable.key]
-    if dim is None and variable.place != "local" and all(a.subscripts[0].value == 0 for a in accesses):
+    first_only = dim is None and variable.place != "local" and variable not in context.units
+    if first_only and all(a.subscripts[0].value == 0 for a in accesses):
         learnt.single.add(variable.key)
         raise Again
     if all(a.subscripts[0].is_affine_in(r.var for r in a.facts.ranges) for a in accesses):

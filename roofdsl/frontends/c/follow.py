@@ -10,7 +10,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.context import Context, Known, Split, Value
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, assigned_names, walk
+from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, assigned_names, member_path, walk
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 
@@ -30,7 +30,7 @@ class Follower:
         for node in nodes:
             inside = {part.name for part in walk(node) if isinstance(part, c_ast.Decl)}
             for name in sorted(assigned_names(node) - inside):
-                variable = self.context.scopes.find(name)
+                variable = self.context.named(name)
                 if variable is not None and self.is_followed(variable):
                     found[variable] = None
         return list(found)
@@ -49,8 +49,8 @@ class Follower:
         try:
             for variable, symbol in symbols.items():
                 before = context.state(variable)
-                if isinstance(before, Pointer):
-                    context.env[variable] = Pointer(before.array, (*before.subscripts[:-1], symbol))
+                if isinstance(before, Pointer) and before.subscripts:
+                    context.env[variable] = before.at(symbol)
                 else:
                     context.env[variable] = symbol if variable.type.is_plain else Unknown("it changes in a loop")
             with context.scopes.block():
@@ -109,9 +109,7 @@ class Follower:
 
     def _assign(self, node: Any) -> None:
         target = node.lvalue if isinstance(node, c_ast.Assignment) else node.expr
-        if not isinstance(target, c_ast.ID):
-            return
-        variable = self.context.scopes.find(target.name)
+        variable = self.context.named(member_path(target))
         if variable is None or not self.is_followed(variable):
             return
         self.context.env[variable] = self.assigned(variable, node)
@@ -134,6 +132,8 @@ class Follower:
         if not isinstance(by, Poly):
             return by if isinstance(by, Unknown) else Unknown("it is changed by a pointer")
         if isinstance(before, Pointer):
+            if not before.subscripts:
+                return Unknown("it points beside a single structure")
             return before.moved(-by if getattr(node, "op", "") == "-=" else by)
         if not isinstance(before, Poly):
             return Unknown("nothing has been assigned to it")

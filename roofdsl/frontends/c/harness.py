@@ -12,6 +12,7 @@ from typing import Any
 
 from pycparser import c_ast, c_generator
 
+from roofdsl.frontends.c.harness_structures import PROTOTYPES, Filled
 from roofdsl.frontends.c.kernel import Reading
 from roofdsl.frontends.c.static_types import FUNCTIONS
 from roofdsl.frontends.c.variables import base_name, parameters, walk
@@ -53,8 +54,13 @@ class _Writer:
         self.print = c_generator.CGenerator()
         names = [*(name for name, _ in reading.names), *(name for name, _ in reading.parameters)]
         self.slots = {name: f"{DATA}[{k}]" for k, name in enumerate(names)}
-        self.by_node: Mapping[Any, str] = {v.node: n for n, v in (*reading.names, *reading.parameters)}
-        self.sizes = {v.node for _, v in reading.parameters}
+        everything = (*reading.names, *reading.parameters)
+        self.by_node: Mapping[Any, str] = {v.node: n for n, v in everything if v.owner is None}
+        self.sizes = {v.node for _, v in reading.parameters if v.owner is None}
+        members = {v: self.slots[n] for n, v in everything if v.owner is not None}
+        types = {v.root: self._type(v.root.node.type) for v in members}
+        self.structures = Filled(members, (v for _, v in reading.parameters), types)
+        self.roots = {v.node: v for v in self.structures.roots}
         self.given: list[str] = []
         self.wanted = {name for item in reading.region.items for name in _used(item)}
 
@@ -66,7 +72,7 @@ class _Writer:
         roots = reading.region.items if reading.region.marked else (reading.region.function,)
         needed, library = self._called(roots)
         lines = [*self._prototypes(library), *self._declared((*roots, *local)), *needed, ""]
-        lines += ["void *memcpy(void *, const void *, unsigned long);", f"void {ENTRY}(void **{DATA})", "{"]
+        lines += [PROTOTYPES, f"void {ENTRY}(void **{DATA})", "{"]
         lines += [*before, *body, *after, "}", ""]
         return Harness("\n".join(lines), tuple(self.slots), tuple(self.given), bool({"fma", "fmaf"} & library))
 
@@ -76,7 +82,7 @@ class _Writer:
         """The types and variables of the file that are needed, in order, without functions."""
         nodes = [n for n in self.reading.program.nodes if isinstance(n, c_ast.Typedef | c_ast.Decl)]
         nodes = [n for n in nodes if not isinstance(n.type, c_ast.FuncDecl) and n.name not in _BUILT_IN]
-        names = {name for root in roots for name in _used(root)} | {v.name for _, v in self.reading.names}
+        names = {name for root in roots for name in _used(root)} | {v.root.name for _, v in (*self.reading.names, *self.reading.parameters)}
         kept: set[int] = set()
         while True:
             more = [n for n in nodes if id(n) not in kept and _defined(n) & names]
@@ -118,7 +124,11 @@ class _Writer:
     def _globals(self) -> tuple[list[str], list[str]]:
         """Code that passes variables of the file in before the call, and copies them back after it."""
         before, after = [], []
-        used = {v.node: v for _, v in (*self.reading.names, *self.reading.parameters) if v.place == "global"}
+        everything = (*self.reading.names, *self.reading.parameters)
+        used = {v.node: v for _, v in everything if v.place == "global" and v.owner is None}
+        for root in (r for r in self.structures.roots if r.place == "global"):
+            filled, back = self.structures.lines(root)
+            before, after = [*before, *filled], [*after, *back]
         for node, variable in used.items():
             name, slot = node.name, self.slots[self.by_node[node]]
             if variable.type.pointers:
@@ -137,11 +147,21 @@ class _Writer:
 
     def _call(self) -> list[str]:
         function = self.reading.region.function
-        given = []
+        given: list[str] = []
+        before, after = [], []
         for node in parameters(function):
+            if node in self.roots:
+                root = self.roots[node]
+                filled, back = self.structures.lines(root)
+                before, after = [*before, *filled], [*after, *back]
+                name = self.structures.name(root)
+                given.append(name if root.type.pointers else f"*{name}")
+                continue
             slot = self.slots.get(self.by_node.get(node, ""))
             pointer = isinstance(node.type, c_ast.PtrDecl | c_ast.ArrayDecl)
-            if slot is None:
+            if slot is None and isinstance(getattr(node.type, "type", None), c_ast.Struct):
+                given.append(f"({self._type(node.type)}) {{0}}")
+            elif slot is None:
                 given.append("0" if not pointer else "(void *) 0")
             else:
                 given.append(slot if pointer else f"*({self._scalar(node)} *) {slot}")
@@ -151,13 +171,16 @@ class _Writer:
             name = function.decl.name
             returned = f"__typeof__({name}({', '.join(given)}))" if "(" in returned or name in returned else returned
             call = f"*({returned} *) {self.slots[self.reading.result]} = {call}"
-        return [f"    {call}"]
+        return [*before, f"    {call}", *after]
+
+    def _type(self, node: Any) -> str:
+        return str(self.print.visit(c_ast.Typename(None, [], None, _unnamed(node))))
 
     def _scalar(self, node: Any) -> str:
         """The type in which a scalar argument is passed: 64-bit integers for parameters."""
         if node in self.sizes:
             return "long long"
-        return str(self.print.visit(c_ast.Typename(None, [], None, _unnamed(node.type))))
+        return self._type(node.type)
 
     # ---- a region of a function ----
 
@@ -219,6 +242,14 @@ class _Writer:
             self.wanted = self.wanted.union(*(_used(p) for p in more if _is_simple(p)))
 
     def _local(self, node: Any, lines: list[str], back: list[str], *, argument: bool, keep: bool = True) -> None:
+        if node in self.roots:
+            filled, restored = self.structures.lines(self.roots[node])
+            name = self.structures.name(self.roots[node])
+            value = name if self.roots[node].type.pointers else f"*{name}"
+            lines += [*filled, f"    {self.print.visit(_without_value(node))} = {value};"]
+            address = node.name if self.roots[node].type.pointers else f"&{node.name}"
+            back += [f"    {name} = (void *) {address};", *restored]
+            return
         slot = self.slots.get(self.by_node.get(node, ""))
         plain = copy(node)
         plain.storage, plain.init = [], None
@@ -239,6 +270,12 @@ class _Writer:
             lines.append(f"{text} = *({type_} *) {slot};")
             if node not in self.sizes:
                 back.append(f"*({type_} *) {slot} = {node.name};")
+
+
+def _without_value(decl: Any) -> Any:
+    plain = copy(decl)
+    plain.storage, plain.init = [], None
+    return plain
 
 
 def _bare(decl: Any) -> Any:
@@ -291,6 +328,8 @@ def _unnamed(type_: Any) -> Any:
     plain = copy(type_)
     if isinstance(plain, c_ast.TypeDecl):
         plain.declname, plain.quals = None, []
+    elif isinstance(plain, c_ast.PtrDecl | c_ast.ArrayDecl):
+        plain.type = _unnamed(plain.type)
     return plain
 
 

@@ -11,7 +11,7 @@ from roofdsl.frontends.assumptions import names_in
 from roofdsl.frontends.c.blocks import assumed, need_whole_steps
 from roofdsl.frontends.c.c_types import CType, element
 from roofdsl.frontends.c.calls import Calls
-from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Split, Value
+from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Split, Unit, Value
 from roofdsl.frontends.c.declarations import declarations, first_intents
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.rows import require_rows_kept
@@ -34,7 +34,8 @@ _MOST_RUNS = 200
 class Reading(Record):
     """A kernel, and the variables of its names: arrays and scalars, and parameters, by their names.
 
-    result: the name of the returned value; empty if nothing is returned, or if it is not a number of the kernel.
+    result: the name of the returned value; empty if nothing is returned, or if it is not a number of the kernel. notes:
+    which element of each structure is which member.
     """
 
     kernel: tree.Kernel
@@ -43,6 +44,7 @@ class Reading(Record):
     names: tuple[tuple[str, Variable], ...]
     parameters: tuple[tuple[str, Variable], ...]
     result: str
+    notes: tuple[str, ...]
 
 
 def reading(program: Program, region: Region, spans: Callable[[Any], Span]) -> Reading:
@@ -55,6 +57,12 @@ def reading(program: Program, region: Region, spans: Callable[[Any], Span]) -> R
             continue
     message = f"the types and sizes in this function are not all known after reading it {_MOST_RUNS} times"
     raise Refused("c-statement", message, region.function, "split it into smaller functions")
+
+
+def members(name: str, unit: Unit) -> str:
+    """Which element of a structure is which member: `members of p: 0-2 pos, 3 mass`."""
+    parts = [f"{first} {field}" if first == last else f"{first}-{last} {field}" for field, first, last in unit.fields]
+    return f"members of {name}: {', '.join(parts)}"
 
 
 class _Run:
@@ -74,7 +82,8 @@ class _Run:
         names = tuple((name, v) for v, name in context.declared.items() if name in used)
         parameters = tuple((next(iter(p.names)), v) for v, p in context.sizes.items())
         result = context.declared.get(self.returned, "") if self.returned is not None else ""
-        return Reading(kernel, context.program, self.region, names, parameters, result)
+        notes = tuple(members(name, context.units[v]) for name, v in names if v in context.units)
+        return Reading(kernel, context.program, self.region, names, parameters, result, notes)
 
     def _kernel(self) -> tree.Kernel:
         context, region = self.context, self.region

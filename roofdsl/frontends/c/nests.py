@@ -197,7 +197,7 @@ class Nests:
         change.
         """
         before = self.context.state(v)
-        offset = end.subscripts[-1] if isinstance(end, Pointer) else end
+        offset = end.subscripts[-1] if isinstance(end, Pointer) and end.subscripts else end
         if not isinstance(offset, Poly):
             return Unknown(offset.why if isinstance(offset, Unknown) else "it changes in a loop")
         by = offset - symbol
@@ -208,8 +208,10 @@ class Nests:
         if count is None or before is None:
             return Unknown("the loop's counter is not simple")
         if isinstance(before, Pointer) and isinstance(end, Pointer):
-            same = (before.array, before.subscripts[:-1]) == (end.array, end.subscripts[:-1])
-            return before.moved(by * count) if same else Unknown("it points elsewhere in the next iteration")
+            row, next_row = before.subscripts[:-1], end.subscripts[:-1]
+            if (before.array, row, before.inner) != (end.array, next_row, end.inner):
+                return Unknown("it points elsewhere in the next iteration")
+            return before.at(before.subscripts[-1] + by * count)
         return before + by * count if isinstance(before, Poly) else Unknown("it is no integer")
 
     def _count(self, header: Header, counter: Poly) -> Poly | None:

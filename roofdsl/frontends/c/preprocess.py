@@ -25,12 +25,18 @@ _MARKER = re.compile(r'^#[ \t]*(?:line[ \t]+)?(\d+)(?:[ \t]+"((?:[^"\\]|\\.)*)")
 _FAULT = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _TIMEOUT_S = 30
 
+ATTRIBUTE = "__roofdsl_attribute"
+"""What stands before the words of an attribute in brackets, in the preprocessed text."""
+
 _ATTRIBUTES = (
-    "__attribute__(x)=", "__declspec(x)=", "__asm__(x)=", "__extension__=", "__restrict=restrict",
+    f"__attribute__(x)={ATTRIBUTE} x", f"__declspec(x)={ATTRIBUTE} (x)", "__asm__(x)=", "__extension__=", "__restrict=restrict",
     "__restrict__=restrict", "__inline=inline", "__inline__=inline", "__forceinline=inline", "__const=const",
-    "__volatile__=volatile", "__signed__=signed", "_Alignas(x)=", "alignas(x)=", "__builtin_assume_aligned(p,n)=(p)",
+    "__volatile__=volatile", "__signed__=signed", f"_Alignas(x)={ATTRIBUTE} (aligned)",
+    f"alignas(x)={ATTRIBUTE} (aligned)", "__builtin_assume_aligned(p,n)=(p)",
 )  # fmt: skip
-"""What compilers add to C and what says nothing about the meaning of a loop."""
+"""What compilers add to C and what says nothing about the meaning of a loop. Attributes are kept: they may change how
+structures lie in memory.
+"""
 
 _TYPES = """#ifndef ROOFDSL_TYPES
 #define ROOFDSL_TYPES

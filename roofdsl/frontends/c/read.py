@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
-from pycparser import c_ast, c_lexer, c_parser
+from pycparser import c_ast, c_parser
 
+from roofdsl.frontends.c.c_types import tagged
 from roofdsl.frontends.c.context import Program
 from roofdsl.frontends.c.kernel import Reading, reading
+from roofdsl.frontends.c.lexer import Lexer
 from roofdsl.frontends.c.places import Places
 from roofdsl.frontends.c.preprocess import preprocess
 from roofdsl.frontends.c.rewritten_loops import rewrite
@@ -63,19 +66,6 @@ def readings(path: str, name: str | None = None) -> list[tuple[Reading, CheckedK
     return [reader.kernel(region)[:2] for region in reader.regions(name)]
 
 
-class _Lexer(c_lexer.CLexer):  # type: ignore[misc]
-    """Records how far it has read, since not every error of the parser has a place."""
-
-    reached = (1, 1)
-
-    def token(self) -> Any:
-        """The next token."""
-        token = super().token()
-        if token is not None:
-            self.reached = (token.lineno, token.column)
-        return token
-
-
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -84,7 +74,7 @@ class _Reader:
         self.program = self._program(_BUILT_IN + preprocessed.text)
 
     def _program(self, text: str) -> Program:
-        parser = c_parser.CParser(lexer=_Lexer)
+        parser = c_parser.CParser(lexer=Lexer)
         try:
             parsed = parser.parse(text, "")
         except RecursionError:
@@ -95,6 +85,7 @@ class _Reader:
         typedefs: dict[str, Any] = {}
         variables: list[Any] = []
         enums = [p for node in parsed.ext for p in walk(node) if isinstance(p, c_ast.Enum)]
+        typedefs |= _structures(parsed)
         for node in parsed.ext:
             if isinstance(node, c_ast.FuncDef):
                 take_out(node)
@@ -104,7 +95,7 @@ class _Reader:
                 typedefs[node.name] = node.type
             elif isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
                 variables.append(node)
-        return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext))
+        return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext), parser.clex.packed)
 
     def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
         """pycparser's message at the user's line; `reached` is the line and column that the lexer has reached."""
@@ -172,7 +163,7 @@ class _Reader:
         check_kernel(found.kernel, report)
         if report.errors:
             raise InputError(own, report.errors)
-        return found, CheckedKernel(found.kernel, own, None, ()), list(report.diagnostics)
+        return found, CheckedKernel(found.kernel, own, None, (), found.notes), list(report.diagnostics)
 
     def _too_deep(self, function: Any) -> InputError:
         source, span = self.places.of(function.decl)
@@ -181,6 +172,13 @@ class _Reader:
     def _refused(self, refused: Refused) -> InputError:
         source, span = self.places.of(refused.node)
         return InputError(source, [Diagnostic(refused.code, refused.message, span, refused.help)])
+
+
+def _structures(parsed: Any) -> dict[str, Any]:
+    """The nodes that define structures, by their tags; without tags that two blocks define differently."""
+    defined = [p for p in walk(parsed) if isinstance(p, c_ast.Struct) and p.name and p.decls is not None]
+    times = Counter(tagged(node) for node in defined)
+    return {tagged(node): node for node in defined if times[tagged(node)] == 1}
 
 
 def _is_scop(node: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,10 +17,10 @@ from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
-from roofdsl.frontends.c.pointers import member
-from roofdsl.frontends.c.static_types import fits
+from roofdsl.frontends.c.static_types import fits, place_type
+from roofdsl.frontends.c.structures import Structures
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import Unknown, Variable
+from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, assigned_paths, member_path
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
@@ -46,9 +47,11 @@ class Statements:
         self.choices = Choices(context, values.conditions, self.scoped)
         self.follower.loops = self.nests.followed
         self.assertions = Assertions(context, values)
+        self.structures = Structures(context, values, self._put, self.bind, self._is_let)
 
     def block(self, items: Sequence[Any]) -> None:
         """Consecutive statements; a pragma applies to the loop after it."""
+        self.context.once |= assigned_once(items)
         pending: Directive | None = None
         for item in items:
             if isinstance(item, c_ast.Pragma):
@@ -81,6 +84,9 @@ class Statements:
                 context.learnt.stored.add(node)
                 if self._is_let(context.variable(node.name, context.type_of(node.type), node, "local")):
                     raise Again from None
+            elif self._begins(node) is not None:
+                context.learnt.stored.add(self._begins(node).key)
+                raise Again from None
             self._each_way(split, node, parallel)
 
     def _each_way(self, split: Split, node: Any, parallel: int) -> None:
@@ -145,8 +151,11 @@ class Statements:
         context.env.pop(variable, None)
         if self.follower.is_followed(variable):
             self._follow_declaration(variable, node)
+        elif type_.is_structure:
+            self.structures.declare(variable, node.init, node)
         elif not type_.is_plain:
-            element(type_, node, node.name)
+            if type_.base != "struct":
+                element(type_, node, node.name)
             self.shape(variable, node)
             if node.init is not None:
                 message = "an array with initial values is not supported"
@@ -197,8 +206,11 @@ class Statements:
         return value
 
     def _is_let(self, variable: Variable) -> bool:
-        name, learnt = variable.name, self.context.learnt
-        return name not in self.context.changing[-1] and variable.key not in learnt.stored
+        if variable.key in self.context.learnt.stored:
+            return False
+        return (variable.root.node, max(variable.paths, key=len)) in self.context.once or not (
+            variable.paths & self.context.changing[-1]
+        )
 
     def bind(self, variable: Variable, value: Value, node: Any) -> None:
         """Gives a new local scalar its first value: a `let` if it is the only one; a number is inserted as it is."""
@@ -225,30 +237,88 @@ class Statements:
         """`target op value`, `x++` and the like as statements."""
         is_update = isinstance(node, c_ast.UnaryOp)
         target = node.expr if is_update else node.lvalue
+        type_ = place_type(target, self.context)
+        if type_ is not None and type_.is_structure and not is_update and node.op == "=":
+            self.structures.copy(self.values.pointers.structure(target), type_, node.rvalue, node)
+            return
+        found: Variable | Pointer | None
         if isinstance(target, c_ast.ID):
-            variable = self.context.scopes.find(target.name)
-            if variable is None:
+            found = self.context.scopes.find(target.name)
+            if found is None:
                 raise Refused("c-name", f"`{target.name}` is not declared", target)
-            if self.follower.is_followed(variable):
-                self._assign_integer(variable, node)
-                return
-            if not variable.type.is_plain:
-                raise Refused("c-pointer", f"`{target.name}` is an array and cannot be assigned", target)
-            if variable.place == "parameter":
-                message = f"the argument `{target.name}` is changed inside the function"
-                raise Refused("c-name", message, node, "copy it to a local variable first")
-            place = self.context.scalar(variable, target)
-            if not is_update and node.op == "=":
-                self.context.env.pop(variable, None)
-            elif isinstance(self.context.env.get(variable), Unknown):
-                raise Refused("c-integer", f"the value of `{target.name}` is not known here", node, "assign it first")
-        elif isinstance(target, c_ast.ArrayRef) or (isinstance(target, c_ast.UnaryOp) and target.op == "*"):
-            place = self.values.pointers.element(target)[1]
         elif isinstance(target, c_ast.StructRef):
-            raise member(target)
+            found = self.values.pointers.member(target)
+        elif isinstance(target, c_ast.ArrayRef) or (isinstance(target, c_ast.UnaryOp) and target.op == "*"):
+            found = self.values.pointers.place(target)
         else:
             raise Refused("c-pointer", "this cannot be assigned", target, "assign variables and elements of arrays")
+        if isinstance(found, Variable) and self._follows(found, node):
+            self._assign_integer(found, node)
+            return
+        if isinstance(found, Variable) and found is self._begins(node):
+            self.bind(found, self.values.value(node.rvalue), node)
+            return
+        place = self._target(found, target, node)
+        if isinstance(found, Variable) and not is_update and node.op == "=":
+            self.context.env.pop(found, None)
+        elif isinstance(found, Variable) and isinstance(self.context.env.get(found), Unknown):
+            raise Refused("c-integer", f"the value of `{found.name}` is not known here", node, "assign it first")
         self._assign_value(node, place, is_update)
+
+    def _begins(self, node: Any) -> Variable | None:
+        """The member of a structure whose only value an assignment gives it."""
+        if not isinstance(node, c_ast.Assignment) or not isinstance(node.lvalue, c_ast.StructRef) or node.op != "=":
+            return None
+        path = member_path(node.lvalue)
+        root = self.context.scopes.find(path.split(".")[0])
+        if root is None or (root.node, path) not in self.context.once:
+            return None
+        found = self.values.pointers.member(node.lvalue)
+        if not isinstance(found, Variable) or found.root is not root or found.type.is_integer or not self._is_let(found):
+            return None
+        return found
+
+    def _follows(self, variable: Variable, node: Any) -> bool:
+        """Whether the value of an assigned variable is known from its place in the program. Raises Again for a member
+        of a structure outside the function, which is data if it is assigned anywhere.
+        """
+        if not self.follower.is_followed(variable):
+            return False
+        if variable.place != "member":
+            return True
+        if not variable.type.is_plain:
+            message = f"the member `{variable.field}` is made to point elsewhere"
+            raise Refused("c-pointer", message, node, "use a local pointer")
+        self.context.learnt.data.add(variable.key)
+        raise Again
+
+    def _target(self, found: Variable | Pointer, target: Any, node: Any) -> Value:
+        """A scalar or element that is assigned."""
+        if isinstance(found, Pointer):
+            if found.array.root.place == "parameter" and found.array.owner is not None and not found.array.type.pointers:
+                message = f"the argument `{found.array.root.name}` is changed inside the function"
+                raise Refused("c-name", message, node, "pass a pointer to the structure")
+            return self.values.pointers.access(found, target)[1]
+        if not found.type.is_plain:
+            raise Refused("c-pointer", f"`{found.name}` is an array and cannot be assigned", target)
+        if found.place == "parameter":
+            message = f"the argument `{found.root.name}` is changed inside the function"
+            raise Refused("c-name", message, node, "copy it to a local variable first")
+        return self.context.scalar(found, target)
+
+    def _put(self, found: Variable | Pointer, value: Value, node: Any) -> None:
+        """`found = value` for a member of a structure."""
+        if isinstance(found, Variable) and self._follows(found, node):
+            self.context.env[found] = value.poly if value.poly is not None else Unknown("it depends on data")
+            return
+        place = self._target(found, node, node)
+        if isinstance(found, Variable):
+            self.context.env.pop(found, None)
+            self.context.lets.pop(found, None)
+        value = self.values.to(value, place.type, node)
+        span = self.context.spans(node)
+        assert isinstance(place.expr, tree.Ref | tree.Index)
+        self.context.emit(tree.Assign(place.expr, "=", value.written(span), span), node)
 
     def _assign_value(self, node: Any, place: Value, is_update: bool) -> None:
         op = "=" if not is_update and node.op == "=" else node.op[-2 if is_update else 0]
@@ -348,6 +418,17 @@ class Statements:
         shown = f"`{name}`" if name else "a function"
         message = f"what {shown} does is not known"
         raise Refused("c-call", message, node, "move the call out of the loops that are to be analyzed")
+
+
+def assigned_once(items: Sequence[Any]) -> set[tuple[Any, str]]:
+    """The members of structures that a block declares without a value, and that only one of its own statements sets:
+    `vec r; r.x = 1;` gives (the declaration, `r.x`).
+    """
+    declared = {item.name: item for item in items if isinstance(item, c_ast.Decl) and item.init is None}
+    own = [member_path(i.lvalue) for i in items if isinstance(i, c_ast.Assignment) and i.op == "="]
+    whole = Counter(path for item in items for path in assigned_paths(item))
+    found = {path for path in own if "." in path and path.split(".")[0] in declared and whole[path] == 1}
+    return {(declared[path.split(".")[0]], path) for path in found if not whole[path.split(".")[0]]}
 
 
 def _items(node: Any) -> Sequence[Any]:

@@ -8,7 +8,7 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import CType, common, is_integer, promoted
 from roofdsl.frontends.c.context import Context
-from roofdsl.frontends.c.variables import base_name
+from roofdsl.lang.record import replace
 
 FUNCTIONS = {
     "sqrt": "sqrt", "exp": "exp", "log": "log", "tanh": "tanh", "sin": "sin", "cos": "cos", "fabs": "abs",
@@ -59,9 +59,9 @@ def static_type(node: Any, context: Context) -> str | None:
     match node:
         case c_ast.Constant():
             return _constant(node)
-        case c_ast.ID() | c_ast.ArrayRef() | c_ast.UnaryOp(op="*"):
-            variable = context.scopes.find(base_name(node))
-            return _number(variable.type) if variable is not None else None
+        case c_ast.ID() | c_ast.ArrayRef() | c_ast.StructRef() | c_ast.UnaryOp(op="*"):
+            found = place_type(node, context)
+            return None if found is None else _number(found)
         case c_ast.UnaryOp(op="!"):
             return "i32"
         case c_ast.UnaryOp(op="sizeof"):
@@ -87,7 +87,49 @@ def static_type(node: Any, context: Context) -> str | None:
 
 
 def _number(type_: CType) -> str | None:
-    return None if type_.base in ("other", "void") else type_.base
+    return None if type_.base in ("other", "void", "struct") else type_.base
+
+
+def place_type(node: Any, context: Context) -> CType | None:
+    """C's type of what has a place in memory, and of a pointer: `x`, `a[i]`, `*p`, `p->x`, `&x`, `p + k`. None for other
+    expressions.
+    """
+    match node:
+        case c_ast.ID():
+            variable = context.scopes.find(node.name)
+            return None if variable is None else variable.type
+        case c_ast.ArrayRef() | c_ast.UnaryOp(op="*"):
+            inner = node.expr if isinstance(node, c_ast.UnaryOp) else node.name
+            found = place_type(inner, context)
+            if isinstance(node, c_ast.ArrayRef) and (found is None or found.is_plain):
+                found = place_type(node.subscript, context)  # `k[a]` is `a[k]`
+            return None if found is None else found.target
+        case c_ast.UnaryOp(op="&"):
+            found = place_type(node.expr, context)
+            return None if found is None else replace(found, pointers=found.pointers + 1)
+        case c_ast.StructRef():
+            found = place_type(node.name, context)
+            of = found.target if found is not None and node.type == "->" else found
+            return None if of is None else member_type(of, node.field.name, context)
+        case c_ast.BinaryOp(op="+" | "-"):
+            sides = [place_type(side, context) for side in (node.left, node.right)]
+            return next((side for side in sides if side is not None and not side.is_plain), None)
+        case c_ast.Cast():
+            return context.type_of(node.to_type.type)
+        case c_ast.CompoundLiteral():
+            return context.type_of(node.type.type)
+        case c_ast.FuncCall() if isinstance(node.name, c_ast.ID) and node.name.name in context.program.functions:
+            return context.type_of(context.program.functions[node.name.name].decl.type.type)
+        case _:
+            return None
+
+
+def member_type(of: CType, name: str, context: Context) -> CType | None:
+    """The type of a member of a structure; None if there is no such member."""
+    if not of.is_structure:
+        return None
+    decl = next((d for d in of.structure.decls if d.name == name), None)
+    return None if decl is None else context.type_of(decl.type)
 
 
 def _common(a: Any, b: Any, context: Context) -> str | None:

@@ -11,7 +11,7 @@ from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Again, Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.functions import Functions
-from roofdsl.frontends.c.pointers import Peel, Pointers, member, step_inside
+from roofdsl.frontends.c.pointers import Peel, Pointers, step_inside
 from roofdsl.frontends.c.static_types import LARGEST, character, fits, integer_constant, static_type
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.c.writing import word
@@ -40,6 +40,8 @@ class Caller(Protocol):
     """Inlines the functions of the program."""
 
     def value(self, node: Any) -> Value: ...
+
+    def structure(self, node: Any) -> Pointer: ...
 
 
 class Values:
@@ -91,7 +93,8 @@ class Values:
                 message = "an assignment inside an expression is a side effect"
                 raise Refused("c-effect", message, node, "write it as a statement of its own")
             case c_ast.StructRef():
-                raise member(node)
+                found = self.pointers.member(node)
+                return self.of_variable(found, node) if isinstance(found, Variable) else self.pointers.access(found, node)[1]
             case c_ast.ExprList():
                 raise Refused("c-effect", "the comma operator is not supported", node, "write two statements")
             case _:
@@ -151,9 +154,16 @@ class Values:
         variable = self.context.scopes.find(node.name)
         if variable is None:
             raise Refused("c-name", f"`{node.name}` is not declared", node, "define a macro with `-D NAME=VALUE`")
+        return self.of_variable(variable, node)
+
+    def of_variable(self, variable: Variable, node: Any) -> Value:
+        """The value of a variable, or of a member of a single structure. Raises Refused if it is no number."""
+        name = variable.name
+        if variable.type.is_structure:
+            raise Refused("c-pointer", "this is a whole structure, and a number is needed", node, "write a member of it")
         if not variable.type.is_plain:
-            raise Refused("c-pointer", f"`{node.name}` is a pointer, and a number is needed", node, "write an element")
-        steady(variable.type, node, node.name)
+            raise Refused("c-pointer", f"`{name}` is a pointer, and a number is needed", node, "write an element")
+        steady(variable.type, node, name)
         state = self.context.state(variable)
         match state:
             case Value():
@@ -165,7 +175,7 @@ class Values:
             case Unknown():
                 raise NeedsData(variable, node, state.why)
             case Pointer():
-                raise Refused("c-pointer", f"`{node.name}` is a pointer, and a number is needed", node)
+                raise Refused("c-pointer", f"`{name}` is a pointer, and a number is needed", node)
         if variable in self.context.lets:
             return self.context.lets[variable]
         return self.context.scalar(variable, node)

@@ -16,31 +16,59 @@ from roofdsl.frontends.refuse import Refused
 class Variable:
     """A variable of the program, by identity. `place`: `parameter`, `local`, `outer` (before the region) or `global`.
 
-    `key` identifies it in every run over the same program.
+    `key` identifies it in every run over the same program. A member of a single structure is a variable, too: `owner`
+    is that structure, or the pointer to it, and `place` is `member` if the structure lives outside the function.
     """
 
-    def __init__(self, name: str, type_: CType, node: Any, place: str, key: object) -> None:
+    def __init__(
+        self, name: str, type_: CType, node: Any, place: str, key: object, owner: Variable | None = None, field: str = ""
+    ) -> None:
         self.name, self.type, self.node, self.place, self.key = name, type_, node, place, key
+        self.owner, self.field = owner, field
+
+    @property
+    def root(self) -> Variable:
+        """The variable of the program that it is, or is a member of."""
+        return self if self.owner is None else self.owner.root
+
+    @property
+    def paths(self) -> set[str]:
+        """The names by which it may be changed: `v.grid.n`, `v.grid`, `v`."""
+        if self.owner is None:
+            return {self.name}
+        return {*self.owner.paths, f"{max(self.owner.paths, key=len)}.{self.field}"}
 
     def __repr__(self) -> str:
         return f"Variable({self.name})"
 
 
 class Pointer:
-    """Points at the element of `array` with these subscripts; fewer than its dimensions point at a row."""
+    """Points at the element of `array` with these subscripts; fewer than its dimensions point at a row. A structure
+    that is no array's element has no subscripts.
 
-    def __init__(self, array: Variable, subscripts: tuple[Poly, ...]) -> None:
-        self.array, self.subscripts = array, subscripts
+    Inside an element that is a structure, the last subscript is a number of bytes from its beginning: `inner` is the
+    type there, of `unit` bytes.
+    """
+
+    def __init__(
+        self, array: Variable, subscripts: tuple[Poly, ...], inner: CType | None = None, unit: int = 1
+    ) -> None:
+        self.array, self.subscripts, self.inner, self.unit = array, subscripts, inner, unit
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pointer) and (self.array, self.subscripts) == (other.array, other.subscripts)
+        mine = (self.array, self.subscripts, self.inner)
+        return isinstance(other, Pointer) and mine == (other.array, other.subscripts, other.inner)
 
     def __hash__(self) -> int:
         return hash((self.array, self.subscripts))
 
+    def at(self, last: Poly) -> Pointer:
+        """The same with another last subscript."""
+        return Pointer(self.array, (*self.subscripts[:-1], last), self.inner, self.unit)
+
     def moved(self, by: Poly) -> Pointer:
         """`p + by`."""
-        return Pointer(self.array, (*self.subscripts[:-1], self.subscripts[-1] + by))
+        return self.at(self.subscripts[-1] + by * self.unit)
 
 
 class Unknown:
@@ -105,17 +133,31 @@ class Scopes:
 
 
 def assigned_names(node: Any) -> set[str]:
-    """The names that a piece of the program may change, by `=`, `+=`, `++` and so on, or whose address it takes."""
-    found: set[str] = set()
+    """The names that a piece of the program may change, by `=`, `+=`, `++` and so on, or whose address it takes; those
+    of members are `v.n`, also for `v->n`.
+    """
+    return set(assigned_paths(node))
+
+
+def assigned_paths(node: Any) -> Iterator[str]:
+    """`assigned_names`, one for each statement that changes something."""
     for part in walk(node):
         target = None
         if isinstance(part, c_ast.Assignment):
             target = part.lvalue
         elif isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--", "&"):
             target = part.expr
-        if isinstance(target, c_ast.ID):
-            found.add(target.name)
-    return found
+        path = member_path(target)
+        if path:
+            yield path
+
+
+def member_path(node: Any) -> str:
+    """`v.grid.n` for `v->grid.n`, `v` for `v`; empty for other expressions."""
+    if isinstance(node, c_ast.StructRef):
+        before = member_path(node.name)
+        return f"{before}.{node.field.name}" if before else ""
+    return str(node.name) if isinstance(node, c_ast.ID) else ""
 
 
 def parameters(function: Any) -> list[Any]:
@@ -136,9 +178,9 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def base_name(node: Any) -> str:
-    """The name in an lvalue such as `a[i][j]`, `*p`, `(*p)[i]`; empty if there is none."""
+    """The name in an lvalue such as `a[i][j]`, `*p`, `(*p)[i]`, `p->x`; empty if there is none."""
     while True:
-        if isinstance(node, c_ast.ArrayRef):
+        if isinstance(node, c_ast.ArrayRef | c_ast.StructRef):
             node = node.name
         elif isinstance(node, c_ast.UnaryOp):
             node = node.expr

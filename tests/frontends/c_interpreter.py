@@ -1,0 +1,503 @@
+"""C executed statement by statement on pycparser's tree, with memory in bytes: what the reading of kernels is checked by.
+
+Memory is laid out by the rules of C for x86-64 Linux. Each load and store of an array is recorded, with its place in
+bytes, and each operation on floating-point data is counted. Nothing here uses the front end.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pycparser import c_ast, c_parser
+
+_SCALARS = {
+    "double": ("d", 8), "float": ("f", 4), "int": ("i", 4), "long": ("q", 8), "short": ("h", 2), "char": ("b", 1),
+    "unsigned": ("I", 4), "unsigned int": ("I", 4), "unsigned long": ("Q", 8), "size_t": ("Q", 8),
+    "unsigned char": ("B", 1), "signed char": ("b", 1), "void": ("b", 1), "int64_t": ("q", 8), "int32_t": ("i", 4),
+}  # fmt: skip
+_MATH = {"sqrt": math.sqrt, "exp": math.exp, "sin": math.sin, "cos": math.cos, "log": math.log, "tanh": math.tanh}
+_TYPEDEFS = "typedef unsigned long size_t; typedef long int64_t; typedef int int32_t;\n"
+_CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div"}
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number: its format in `struct`."""
+
+    code: str
+    size: int
+
+    @property
+    def align(self) -> int:
+        return self.size
+
+    @property
+    def is_float(self) -> bool:
+        return self.code in "df"
+
+
+@dataclass(frozen=True)
+class Pointer:
+    to: Any
+    size: int = 8
+    align: int = 8
+
+
+@dataclass(frozen=True)
+class Array:
+    of: Any
+    count: int
+
+    @property
+    def size(self) -> int:
+        return int(self.of.size) * self.count
+
+    @property
+    def align(self) -> int:
+        return int(self.of.align)
+
+
+@dataclass
+class Structure:
+    fields: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    size: int = 0
+    align: int = 1
+
+
+@dataclass
+class Value:
+    """A number, an address, or the bytes of a structure. data: whether it depends on floating-point data."""
+
+    number: Any
+    type: Any
+    data: bool = False
+
+
+@dataclass
+class Block:
+    """A piece of memory. name: under which its accesses are recorded; empty for scalars, which live in registers."""
+
+    name: str
+    base: int
+    bytes: bytearray
+
+
+@dataclass
+class _Jump(Exception):
+    kind: str
+    value: Value | None = None
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store of `size` bytes at byte `at` of an array."""
+
+    array: str
+    at: int
+    size: int
+    is_write: bool
+
+
+class Machine:
+    """A program in memory. `operations`: of floating-point data, by class; `accesses`: of arrays, in order."""
+
+    def __init__(self, path: Path, defines: Sequence[str] = ()) -> None:
+        command = ["cc", "-E", "-P", "-nostdinc", "-x", "c", *(f"-D{d}" for d in defines), "-"]
+        kept = [line for line in path.read_text().splitlines() if not line.startswith("#include")]
+        text = subprocess.run(command, input="\n".join(kept), capture_output=True, text=True, check=True).stdout
+        self.typedefs: dict[str, Any] = {}
+        self.tags: dict[str, Structure] = {}
+        self.functions: dict[str, Any] = {}
+        self.blocks: list[Block] = []
+        self.scopes: list[dict[str, tuple[int, Any]]] = [{}]
+        self.constants: dict[str, int] = {}
+        self.operations: Counter[str] = Counter()
+        self.accesses: list[Access] = []
+        self.is_data: dict[int, bool] = {}
+        self.parts: list[tuple[int, int, str]] = []  # arrays inside other memory: address, bytes, name
+        self.next = 4096
+        for node in c_parser.CParser().parse(_TYPEDEFS + text).ext:
+            if isinstance(node, c_ast.FuncDef):
+                self.functions[node.decl.name] = node
+            elif isinstance(node, c_ast.Typedef):
+                self.typedefs[node.name] = self.type(node.type)
+            elif isinstance(node, c_ast.Decl) and node.name is None:
+                self.type(node.type)
+            elif isinstance(node, c_ast.Decl) and not isinstance(node.type, c_ast.FuncDecl):
+                self.declare(node)
+
+    # ---- types ----
+
+    def type(self, node: Any) -> Any:
+        """The type of a type node."""
+        match node:
+            case c_ast.TypeDecl() | c_ast.Typename():
+                return self.type(node.type)
+            case c_ast.PtrDecl():
+                return Pointer(None if isinstance(node.type, c_ast.FuncDecl) else self.type(node.type))
+            case c_ast.ArrayDecl():
+                return Array(self.type(node.type), self.rvalue(node.dim).number if node.dim is not None else 1)
+            case c_ast.IdentifierType():
+                name = " ".join(node.names)
+                return self.typedefs[name] if name in self.typedefs else Scalar(*_SCALARS[name])
+            case c_ast.Struct():
+                return self._structure(node)
+            case c_ast.Enum():
+                for k, one in enumerate(node.values.enumerators if node.values else ()):
+                    self.constants[one.name] = self.rvalue(one.value).number if one.value else k
+                return Scalar("i", 4)
+        raise NotImplementedError(type(node))
+
+    def _structure(self, node: Any) -> Structure:
+        found = self.tags.setdefault(node.name, Structure()) if node.name else Structure()
+        if node.decls is None or found.fields:
+            return found
+        for decl in node.decls:
+            type_ = self.type(decl.type)
+            found.size += -found.size % type_.align
+            found.fields[decl.name] = (found.size, type_)
+            found.size += type_.size
+            found.align = max(found.align, type_.align)
+        found.size += -found.size % found.align
+        return found
+
+    # ---- memory ----
+
+    def allocate(self, size: int, name: str = "", content: bytes | None = None) -> int:
+        """A new piece of memory; its address."""
+        block = Block(name, self.next, bytearray(content if content is not None else size))
+        self.blocks.append(block)
+        self.next += (size + 4095) // 4096 * 4096 + 4096
+        return block.base
+
+    def block(self, address: int) -> Block:
+        """The piece of memory that an address lies in."""
+        return next(b for b in self.blocks if b.base <= address < b.base + max(1, len(b.bytes)))
+
+    def load(self, address: int, type_: Any) -> Value:
+        """What is stored at an address."""
+        if isinstance(type_, Array):
+            return Value(address, Pointer(type_.of))
+        block = self.block(address)
+        at = address - block.base
+        assert at + type_.size <= len(block.bytes), f"a load outside {block.name}"
+        if isinstance(type_, Structure):
+            self._record(block, at, type_, False)
+            return Value(bytes(block.bytes[at : at + type_.size]), type_)
+        code = type_.code if isinstance(type_, Scalar) else "Q"
+        number = struct.unpack_from(f"<{code}", block.bytes, at)[0]
+        self._record(block, at, type_, False)
+        known = bool(block.name) or self.is_data.get(address, True)
+        return Value(number, type_, code in "df" and known)
+
+    def store(self, address: int, type_: Any, value: Value) -> None:
+        """Stores a value, converted to the type."""
+        block = self.block(address)
+        at = address - block.base
+        assert at + type_.size <= len(block.bytes), f"a store outside {block.name}"
+        if isinstance(type_, Structure):
+            block.bytes[at : at + type_.size] = value.number
+        else:
+            code = type_.code if isinstance(type_, Scalar) else "Q"
+            number = float(value.number) if code in "df" else int(value.number)
+            struct.pack_into(f"<{code}", block.bytes, at, number)
+        self.is_data[address] = value.data or isinstance(type_, Structure)
+        self._record(block, at, type_, True)
+
+    def _record(self, block: Block, at: int, type_: Any, is_write: bool) -> None:
+        """An access of an array; that of a structure is one of each of its members."""
+        address = block.base + at
+        name, base = block.name, block.base
+        for start, size, inner in self.parts:
+            if start <= address < start + size:
+                name, base = inner, start
+        if isinstance(type_, Structure):
+            for offset, own in type_.fields.values():
+                self._record(block, at + offset, own, is_write)
+        elif isinstance(type_, Array):
+            for k in range(type_.count):
+                self._record(block, at + k * type_.of.size, type_.of, is_write)
+        elif name:
+            self.accesses.append(Access(name, address - base, type_.size, is_write))
+
+    # ---- variables ----
+
+    def find(self, name: str) -> tuple[int, Any]:
+        """The address and the type of a variable."""
+        return next(scope[name] for scope in reversed(self.scopes) if name in scope)
+
+    def declare(self, node: Any) -> None:
+        """A declaration; arrays are memory, everything else is in registers."""
+        type_ = self.type(node.type)
+        if isinstance(node.init, c_ast.InitList) and isinstance(node.type, c_ast.ArrayDecl) and node.type.dim is None:
+            type_ = Array(type_.of, len(node.init.exprs))
+        address = self.allocate(type_.size, node.name if isinstance(type_, Array) else "")
+        if node.init is not None:
+            self._initialize(address, type_, node.init)
+        self.scopes[-1][node.name] = address, type_
+
+    def _initialize(self, address: int, type_: Any, init: Any) -> None:
+        if not isinstance(init, c_ast.InitList):
+            self.store(address, type_, self.rvalue(init))
+        elif isinstance(type_, Structure):
+            names = list(type_.fields)
+            for k, one in enumerate(init.exprs):
+                named = isinstance(one, c_ast.NamedInitializer)
+                offset, own = type_.fields[one.name[0].name if named else names[k]]
+                self._initialize(address + offset, own, one.expr if named else one)
+        else:
+            for k, one in enumerate(init.exprs):
+                self._initialize(address + k * type_.of.size, type_.of, one)
+
+    # ---- calls and statements ----
+
+    def call(self, name: str, given: Sequence[Value]) -> Value | None:
+        """Calls a function."""
+        function = self.functions[name]
+        before = self.scopes
+        self.scopes = [self.scopes[0], {}]
+        try:
+            for node, value in zip(function.decl.type.args.params if given else (), given, strict=True):
+                declared = node.type
+                type_ = Pointer(self.type(declared.type)) if isinstance(declared, c_ast.ArrayDecl) else self.type(declared)
+                address = self.allocate(type_.size)
+                self.store(address, type_, value)
+                self.scopes[-1][node.name] = address, type_
+            self.statement(function.body)
+        except _Jump as jump:
+            if jump.kind == "return":
+                return jump.value
+            raise
+        finally:
+            self.scopes = before
+        return None
+
+    def statement(self, node: Any) -> None:
+        """Executes a statement."""
+        match node:
+            case None | c_ast.EmptyStatement() | c_ast.Pragma():
+                return
+            case c_ast.Compound():
+                self.scopes.append({})
+                for item in node.block_items or ():
+                    self.statement(item)
+                self.scopes.pop()
+            case c_ast.Decl():
+                self.declare(node)
+            case c_ast.DeclList():
+                for decl in node.decls:
+                    self.declare(decl)
+            case c_ast.If():
+                self.statement(node.iftrue if self.truth(node.cond) else node.iffalse)
+            case c_ast.For():
+                self.scopes.append({})
+                self.statement(node.init)
+                self._loop(lambda: node.cond is None or self.truth(node.cond), node.stmt, node.next)
+                self.scopes.pop()
+            case c_ast.While():
+                self._loop(lambda: self.truth(node.cond), node.stmt, None)
+            case c_ast.DoWhile():
+                first = [True]
+                self._loop(lambda: bool(first and first.pop()) or self.truth(node.cond), node.stmt, None)
+            case c_ast.Switch():
+                self._switch(node)
+            case c_ast.Break():
+                raise _Jump("break")
+            case c_ast.Continue():
+                raise _Jump("continue")
+            case c_ast.Return():
+                raise _Jump("return", None if node.expr is None else self.rvalue(node.expr))
+            case c_ast.ExprList():
+                for part in node.exprs:
+                    self.statement(part)
+            case _:
+                self.rvalue(node)
+
+    def _loop(self, goes_on: Any, body: Any, following: Any) -> None:
+        depth = len(self.scopes)
+        while goes_on():
+            try:
+                self.statement(body)
+            except _Jump as jump:
+                del self.scopes[depth:]
+                if jump.kind == "break":
+                    return
+                if jump.kind == "return":
+                    raise
+            if following is not None:
+                self.statement(following)
+
+    def _switch(self, node: Any) -> None:
+        value, entered = self.rvalue(node.cond).number, False
+        cases = node.stmt.block_items
+        matched = any(isinstance(c, c_ast.Case) and self.rvalue(c.expr).number == value for c in cases)
+        depth = len(self.scopes)
+        try:
+            for case in cases:
+                own = isinstance(case, c_ast.Case) and self.rvalue(case.expr).number == value
+                entered = entered or own or (isinstance(case, c_ast.Default) and not matched)
+                if entered:
+                    for item in case.stmts or ():
+                        self.statement(item)
+        except _Jump as jump:
+            del self.scopes[depth:]
+            if jump.kind != "break":
+                raise
+
+    # ---- expressions ----
+
+    def truth(self, node: Any) -> bool:
+        """Whether a condition holds."""
+        return bool(self.rvalue(node).number)
+
+    def lvalue(self, node: Any) -> tuple[int, Any]:
+        """The address and the type of what an expression denotes."""
+        match node:
+            case c_ast.ID():
+                return self.find(node.name)
+            case c_ast.ArrayRef():
+                base, index = self.rvalue(node.name), self.rvalue(node.subscript)
+                return base.number + index.number * base.type.to.size, base.type.to
+            case c_ast.UnaryOp(op="*"):
+                base = self.rvalue(node.expr)
+                return base.number, base.type.to
+            case c_ast.StructRef():
+                if node.type == "->":
+                    base = self.rvalue(node.name)
+                    address, type_ = base.number, base.type.to
+                elif isinstance(node.name, c_ast.FuncCall | c_ast.CompoundLiteral):
+                    value = self.rvalue(node.name)
+                    address, type_ = self.allocate(value.type.size, "", value.number), value.type
+                else:
+                    address, type_ = self.lvalue(node.name)
+                offset, own = type_.fields[node.field.name]
+                return address + offset, own
+        raise NotImplementedError(type(node))
+
+    def rvalue(self, node: Any) -> Value:
+        """The value of an expression."""
+        match node:
+            case c_ast.Constant():
+                return _constant(node)
+            case c_ast.ID() if node.name in self.constants:
+                return Value(self.constants[node.name], Scalar("i", 4))
+            case c_ast.ID() | c_ast.ArrayRef() | c_ast.StructRef() | c_ast.UnaryOp(op="*"):
+                return self.load(*self.lvalue(node))
+            case c_ast.UnaryOp():
+                return self._unary(node)
+            case c_ast.BinaryOp(op="&&"):
+                return Value(int(self.truth(node.left) and self.truth(node.right)), Scalar("i", 4))
+            case c_ast.BinaryOp(op="||"):
+                return Value(int(self.truth(node.left) or self.truth(node.right)), Scalar("i", 4))
+            case c_ast.BinaryOp():
+                return self.operate(node.op, self.rvalue(node.left), self.rvalue(node.right))
+            case c_ast.TernaryOp():
+                return self.rvalue(node.iftrue if self.truth(node.cond) else node.iffalse)
+            case c_ast.Cast():
+                value, to = self.rvalue(node.expr), self.type(node.to_type)
+                if isinstance(to, Scalar) and not to.is_float:
+                    return Value(int(value.number), to)
+                return Value(value.number, to, value.data)
+            case c_ast.Assignment():
+                return self._assign(node)
+            case c_ast.CompoundLiteral():
+                type_ = self.type(node.type)
+                address = self.allocate(type_.size)
+                self._initialize(address, type_, node.init)
+                return self.load(address, type_)
+            case c_ast.FuncCall():
+                return self._call(node)
+            case c_ast.ExprList():
+                return [self.rvalue(part) for part in node.exprs][-1]
+        raise NotImplementedError(type(node))
+
+    def _assign(self, node: Any) -> Value:
+        """The value is read before the old one of an update is, as in the language."""
+        value = self.rvalue(node.rvalue)
+        address, type_ = self.lvalue(node.lvalue)
+        if node.op != "=":
+            value = self.operate(node.op[:-1], self.load(address, type_), value)
+        self.store(address, type_, value)
+        return value
+
+    def _unary(self, node: Any) -> Value:
+        if node.op == "&":
+            address, type_ = self.lvalue(node.expr)
+            return Value(address, Pointer(type_))
+        if node.op == "sizeof":
+            return Value(self.type(node.expr).size, Scalar("Q", 8))
+        if node.op in ("++", "--", "p++", "p--"):
+            address, type_ = self.lvalue(node.expr)
+            old = self.load(address, type_)
+            new = self.operate(node.op[-1], old, Value(1, Scalar("i", 4)))
+            self.store(address, type_, new)
+            return old if node.op[0] == "p" else new
+        value = self.rvalue(node.expr)
+        if node.op == "!":
+            return Value(int(not value.number), Scalar("i", 4))
+        return value if node.op == "+" else Value(-value.number, value.type, value.data)
+
+    def operate(self, op: str, a: Value, b: Value) -> Value:
+        """`a op b`."""
+        if isinstance(a.type, Pointer) and op in "+-":
+            return Value(a.number + (1 if op == "+" else -1) * b.number * a.type.to.size, a.type)
+        kinds = [v.type for v in (a, b) if isinstance(v.type, Scalar) and v.type.is_float]
+        data = a.data or b.data
+        if op in ("<", ">", "<=", ">=", "==", "!="):
+            self.operations["cmp"] += bool(kinds) and data
+            x, y = a.number, b.number
+            holds = {"<": x < y, ">": x > y, "<=": x <= y, ">=": x >= y, "==": x == y, "!=": x != y}[op]
+            return Value(int(holds), Scalar("i", 4))
+        if kinds:
+            self.operations[_CLASSES[op]] += data
+            type_ = max(kinds, key=lambda t: t.size)
+            x, y = float(a.number), float(b.number)
+            number = x + y if op == "+" else x - y if op == "-" else x * y if op == "*" else x / y if y else math.inf
+            if type_.code == "f" and abs(number) < 3e38:
+                number = struct.unpack("<f", struct.pack("<f", number))[0]
+            return Value(number, type_, data)
+        wide = max((v.type for v in (a, b) if isinstance(v.type, Scalar)), key=lambda t: t.size, default=Scalar("i", 4))
+        type_ = wide if wide.size >= 4 else Scalar("i", 4)
+        x, y = int(a.number), int(b.number)
+        if op in "/%":
+            whole = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+            return Value(whole if op == "/" else x - whole * y, type_)
+        return Value({"+": x + y, "-": x - y, "*": x * y, "<<": x << max(0, min(y, 63))}[op], type_)
+
+    def _call(self, node: Any) -> Value:
+        name = node.name.name
+        given = [self.rvalue(a) for a in (node.args.exprs if node.args is not None else ())]
+        if name in self.functions:
+            found = self.call(name, given)
+            return found if found is not None else Value(0, Scalar("i", 4))
+        if name in ("malloc", "free"):
+            return Value(self.allocate(given[0].number, "heap") if name == "malloc" else 0, Pointer(Scalar("b", 1)))
+        stem = name.removesuffix("f") if name not in ("fabsf",) else "fabs"
+        type_, data = Scalar("d" if stem == name else "f", 8 if stem == name else 4), any(g.data for g in given)
+        numbers = [g.number for g in given]
+        if stem == "fabs":
+            return Value(abs(numbers[0]), type_, data)
+        if stem in ("fmin", "fmax"):
+            self.operations["min"] += data
+            return Value((min if stem == "fmin" else max)(numbers), type_, data)
+        self.operations["special"] += data
+        try:
+            return Value(_MATH[stem](numbers[0]), type_, data)
+        except ValueError:
+            return Value(0.0, type_, data)
+
+
+def _constant(node: Any) -> Value:
+    text = node.value.rstrip("uUlL") if node.type.endswith("int") else node.value
+    if node.type.endswith("int"):
+        return Value(int(text, 0), Scalar("q", 8) if "l" in node.value.lower() else Scalar("i", 4))
+    if node.type == "char":
+        return Value(ord(text[1]), Scalar("i", 4))
+    return Value(float(text.rstrip("fF")), Scalar("f", 4) if text[-1] in "fF" else Scalar("d", 8))

@@ -1,0 +1,109 @@
+"""A user's C function in the interpreter, and the kernel that it is read as, executed: their operations and accesses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from roofdsl.counts.work_at import work_at
+from roofdsl.loops.model import Kernel
+from tests.frontends.c_interpreter import Access, Array, Machine, Pointer, Scalar, Structure, Value
+from tests.oracle.enumerate import run
+from tests.oracle.lru import address
+
+Counts = tuple[Counter[str], Counter[Access]]
+
+
+def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) -> Counts:
+    """The operations and accesses of the user's function, on arrays as large as those of the kernel."""
+    machine = Machine(path)
+    extents: dict[str, int] = {}
+    for array in kernel.arrays:
+        elements = array.type.bytes
+        for dim in array.dims:
+            elements *= dim.evaluate(sizes)
+        extents[array.name] = elements
+    caller = _Caller(machine, extents, sizes)
+    function = machine.functions[name]
+    for node in function.decl.type.args.params:
+        if hasattr(node, "name") and sizes.get(node.name) is not None:
+            machine.scopes[0][node.name] = caller.register(sizes[node.name])  # for the dimensions of other arguments
+    given = [caller.value(node.name, caller.declared(node)) for node in function.decl.type.args.params]
+    machine.accesses.clear()
+    machine.operations.clear()
+    machine.call(name, given)
+    return +machine.operations, Counter(machine.accesses)
+
+
+def counted(kernel: Kernel, sizes: Mapping[str, int]) -> Counts:
+    """The operations and accesses of the kernel."""
+    found = work_at(kernel, sizes)
+    work: Counter[str] = Counter(cmp=found.cmp)
+    for (_, kind), n in found.operations.items():
+        work[kind] += n
+    arrays = {a.name: a for a in kernel.arrays}
+    accesses: Counter[Access] = Counter()
+    for execution in run(kernel, sizes):
+        for one in execution.accesses:
+            array = arrays[one.array]
+            accesses[Access(one.array, address(array, one.index, sizes), array.type.bytes, one.is_write)] += 1
+    return +work, accesses
+
+
+class _Caller:
+    """Makes arguments: numbers, arrays of random numbers, structures of both."""
+
+    def __init__(self, machine: Machine, extents: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+        self.machine, self.extents, self.sizes, self.random = machine, extents, sizes, Random(1)
+
+    def declared(self, node: Any) -> Any:
+        """The type of an argument: an array is a pointer."""
+        type_ = self.machine.type(node.type)
+        return Pointer(type_.of) if isinstance(type_, Array) else type_
+
+    def register(self, number: int) -> tuple[int, Scalar]:
+        """A variable that holds an integer."""
+        place = self.machine.allocate(8)
+        self.machine.store(place, Scalar("q", 8), Value(number, Scalar("q", 8)))
+        return place, Scalar("q", 8)
+
+    def value(self, name: str, type_: Any) -> Value:
+        """The argument called `name`."""
+        if isinstance(type_, Scalar):
+            if type_.is_float:
+                return Value(self.random.uniform(0.5, 2), type_, True)
+            return Value(self.sizes.get(name, 1), type_)
+        place = self.place(name, type_.to if isinstance(type_, Pointer) else type_)
+        if isinstance(type_, Pointer):
+            return Value(place, type_)
+        return Value(bytes(self.machine.block(place).bytes), type_)
+
+    def place(self, name: str, type_: Any) -> int:
+        """Memory for what a pointer called `name` points at."""
+        if name in self.extents:
+            element = type_
+            while isinstance(element, Array):
+                element = element.of
+            place = self.machine.allocate(self.extents[name], name)
+            for at in range(0, self.extents[name] - element.size + 1, element.size):
+                self.fill(name, place + at, element, inside=True)
+            return place
+        place = self.machine.allocate(type_.size)
+        self.fill(name, place, type_)
+        return place
+
+    def fill(self, name: str, place: int, type_: Any, *, inside: bool = False) -> None:
+        """Random numbers. inside: of an array, whose members are no variables of their own."""
+        if isinstance(type_, Structure):
+            for field, (offset, own) in type_.fields.items():
+                self.fill(f"{name}_{field}", place + offset, own, inside=inside)
+        elif isinstance(type_, Array):
+            if not inside:
+                self.machine.parts.append((place, type_.size, name))
+            for k in range(type_.count):
+                self.fill(name, place + k * type_.of.size, type_.of, inside=True)
+        elif not inside or isinstance(type_, Scalar):
+            self.machine.store(place, type_, self.value(name, type_))
