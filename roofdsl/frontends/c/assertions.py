@@ -10,6 +10,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.context import Again, Context, Known, Split
 from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.pointers import Peel
+from roofdsl.frontends.c.rewritten_loops import opposite
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
@@ -60,7 +61,7 @@ class Assertions:
         parameters = set(self.context.parameters)
         try:
             with self.context.collected():
-                return self._assume(_opposite(test))
+                return self._assume(opposite(test))
         except (Refused, NeedsData, Peel, Split):
             return False
         finally:
@@ -115,7 +116,6 @@ class Assertions:
         return reduced(length, step)
 
 
-_TURNED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _EXITS = ("exit", "abort")
 
 
@@ -131,12 +131,6 @@ def _alternatives(test: Any) -> list[Any]:
     if isinstance(test, c_ast.BinaryOp) and test.op == "||":
         return [*_alternatives(test.left), *_alternatives(test.right)]
     return [test]
-
-
-def _opposite(test: Any) -> Any:
-    if isinstance(test, c_ast.BinaryOp) and test.op in _TURNED:
-        return c_ast.BinaryOp(_TURNED[test.op], test.left, test.right, test.coord)
-    return c_ast.UnaryOp("!", test, test.coord)
 
 
 def _is_zero(node: Any) -> bool:

@@ -91,6 +91,9 @@ def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
         words, defined = f"struct {inner.name}" if inner.name else "struct", structure_of(inner, typedefs)
         base = "struct" if defined is not None else "other"
         return CType(base, words, tuple(dims), pointers, volatile, "const" in quals, restrict, defined)
+    if isinstance(inner, c_ast.Enum):
+        words = f"enum {inner.name}" if inner.name else "enum"
+        return CType("i32", words, tuple(dims), pointers, volatile, "const" in quals, restrict)
     if not isinstance(inner, c_ast.IdentifierType):
         return CType("other", type(inner).__name__.lower(), tuple(dims), pointers)
     names = [n for n in inner.names if n not in ("const", "volatile", "register", "restrict")]

@@ -98,7 +98,8 @@ class Learnt:
 
 class Program(Record):
     """A parsed file: functions with bodies, types, the file's variables and `enum`s; `nodes`: all of it, in order.
-    `packed`: whether attributes or pragmas change how its structures lie in memory.
+    `packed`: whether attributes or pragmas change how its structures lie in memory. `originals`: the functions before
+    their loops were rewritten, where they were.
     """
 
     functions: dict[str, Any]
@@ -107,6 +108,7 @@ class Program(Record):
     enums: tuple[Any, ...]
     nodes: tuple[Any, ...]
     packed: bool = False
+    originals: dict[str, Any] = {}
 
 
 class Context(Writing):

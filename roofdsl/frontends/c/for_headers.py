@@ -58,6 +58,7 @@ class Headers:
     def __init__(self, context: Context, values: Values) -> None:
         self.context, self.values = context, values
         self.starts: tuple[Poly, ...] = ()
+        self.step = Poly.number(1)
         self.wraps = False  # the counter is compared as unsigned
 
     def read(self, node: Any) -> Header:
@@ -77,7 +78,7 @@ class Headers:
         down = (step.value or 0) < 0
         steady(variable.type, node.init or node.cond, name)
         self._alone(node, name)
-        self.starts = starts
+        self.starts, self.step = starts, step
         stops = self._stops(node.cond, name, down, variable)
         if self.wraps:
             self._stays_positive(starts, stops, step, name, node.cond)
@@ -268,6 +269,12 @@ class Headers:
         if isinstance(node, c_ast.BinaryOp) and node.op == "&&":
             left = self._stops(node.left, name, down, variable)
             return (*left, *self._stops(node.right, name, down, variable))
+        if isinstance(node, c_ast.ID) and node.name == name:
+            return (self._until(node, Poly.number(0), name),)
+        if isinstance(node, c_ast.BinaryOp) and node.op == "!=":
+            sides = [s for s in (node.left, node.right) if not self._is_counter(s, name)]
+            if len(sides) == 1 and name not in {p.name for p in walk(sides[0]) if isinstance(p, c_ast.ID)}:
+                return (self._until(node, self.values.integer(sides[0], "a loop bound"), name),)
         if not isinstance(node, c_ast.BinaryOp) or node.op not in ("<", ">", "<=", ">="):
             message = "the condition of the loop is not a comparison with `<`, `<=`, `>` or `>=`"
             raise Refused("c-loop", message, node, _WHILE)
@@ -290,6 +297,16 @@ class Headers:
         if op in ("<=", ">="):
             found = [stop + (1 if op == "<=" else -1) for stop in found]
         return tuple(found)
+
+    def _until(self, node: Any, stop: Poly, name: str) -> Poly:
+        """The stop of `i != n` and of `i`, which means `i != 0`. Raises Refused unless the counter is known to get there."""
+        sign = self.step.value
+        ahead = sign in (1, -1) and all(self.context.facts.not_negative((stop - s) * sign) for s in self.starts)
+        if not ahead:
+            side = "below" if sign == 1 else "above"
+            message = f"nothing shows that `{name}` begins {side} {stop} and reaches it, where this loop ends"
+            raise Refused("c-loop", message, node, "compare with `<` or `>`")
+        return stop
 
     def _solved(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:
         """`_stops` of a condition such as `i + 1 < n`."""

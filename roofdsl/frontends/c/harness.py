@@ -116,7 +116,7 @@ class _Writer:
         texts = [f"{self.print.visit(_bare(functions[n].decl))};" for n in functions if n in found]
         for name in functions:
             if name in found:
-                whole = copy(functions[name])
+                whole = copy(self.reading.program.originals.get(name, functions[name]))
                 whole.decl = _bare(whole.decl)
                 texts.append(self.print.visit(whole))
         return texts, library

@@ -11,6 +11,7 @@ from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.follow import Follower
 from roofdsl.frontends.c.for_headers import Header, Headers
 from roofdsl.frontends.c.pointers import Peel
+from roofdsl.frontends.c.rewritten_loops import Repeated
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wrapped, walk
 from roofdsl.frontends.integer_facts import Range
@@ -43,7 +44,7 @@ class Nests:
         """Writes a `for`. Raises Refused."""
         context = self.context
         with context.scopes.block():
-            header = self.headers.read(node)
+            header = self._header(node)
             for part in header.before:
                 self.statements.statement(part)
             mark = dict(context.env), len(context.out), len(context.accesses), set(context.active[-1])
@@ -56,11 +57,19 @@ class Nests:
                 del context.out[mark[1] :], context.accesses[mark[2] :]
                 self._peeled(node, header, peel.variable)
 
+    def _header(self, node: Any) -> Header:
+        """The header of a loop. Raises Refused, also for a `do` that might run once more than its condition says."""
+        header = self.headers.read(node)
+        if isinstance(node, Repeated) and not self._runs(header):
+            message = "nothing shows that the condition of this `do` holds before its first iteration"
+            raise Refused("c-loop", message, node.cond, "state it, as in `assert(n > 1)`, or write a `for` loop")
+        return header
+
     def followed(self, node: Any) -> None:
         """The effect of a loop on integers and pointers, without writing anything. Raises Refused."""
         context = self.context
         with context.scopes.block():
-            header = self.headers.read(node)
+            header = self._header(node)
             for part in header.before:
                 self.follower.follow(part)
             counter = context.symbol()

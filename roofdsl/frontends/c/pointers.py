@@ -182,6 +182,8 @@ class Pointers:
             if not self.is_pointer(base) and self.is_pointer(index):
                 base, index = index, base
             if not self.is_pointer(base):
+                if isinstance(base, c_ast.StructRef):
+                    self.member(base)  # refuses members that do not exist
                 raise Refused("c-pointer", "this is not an array", base, "use arrays of numbers")
             found = self._moved(self.pointer(base), self.integer(index, "a subscript"), node)
         if found.inner is None and len(found.subscripts) > rank(found.array):

@@ -14,10 +14,10 @@ from roofdsl.frontends.c.kernel import Reading, reading
 from roofdsl.frontends.c.lexer import Lexer
 from roofdsl.frontends.c.places import Places
 from roofdsl.frontends.c.preprocess import preprocess
-from roofdsl.frontends.c.rewritten_loops import rewrite
+from roofdsl.frontends.c.rewritten_loops import is_rewritten, rewrite
 from roofdsl.frontends.c.scop_region import Region, region_of
-from roofdsl.frontends.c.steps_inside import take_out
-from roofdsl.frontends.c.variables import walk
+from roofdsl.frontends.c.steps_inside import has_steps, take_out
+from roofdsl.frontends.c.variables import copied, walk
 from roofdsl.frontends.refuse import PartlyRead, Refused, too_deep
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
@@ -82,12 +82,15 @@ class _Reader:
         except c_parser.ParseError as error:
             raise self._syntax(str(error), parser.clex.reached) from None
         functions: dict[str, Any] = {}
+        originals: dict[str, Any] = {}
         typedefs: dict[str, Any] = {}
         variables: list[Any] = []
         enums = [p for node in parsed.ext for p in walk(node) if isinstance(p, c_ast.Enum)]
         typedefs |= _structures(parsed)
         for node in parsed.ext:
             if isinstance(node, c_ast.FuncDef):
+                if is_rewritten(node) or has_steps(node):
+                    originals[node.decl.name] = copied(node)
                 take_out(node)
                 rewrite(node)
                 functions[node.decl.name] = node
@@ -95,7 +98,7 @@ class _Reader:
                 typedefs[node.name] = node.type
             elif isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
                 variables.append(node)
-        return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext), parser.clex.packed)
+        return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext), parser.clex.packed, originals)
 
     def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
         """pycparser's message at the user's line; `reached` is the line and column that the lexer has reached."""

@@ -30,7 +30,10 @@ _NO = {
     c_ast.DoWhile: ("a `do` loop may run any number of times", "write `for (i = lo; i < hi; i++)`"),
     c_ast.Goto: ("`goto` is not followed", "write `if` and `else`"),
     c_ast.Label: ("a label is not followed", "write `if` and `else`"),
-    c_ast.Switch: ("`switch` is not supported", "write `if` and `else`"),
+    c_ast.Switch: (
+        "this `switch` depends on data, or a case goes on into the next one",
+        "end each case with `break`, and test a variable, or write `if` and `else`",
+    ),
     c_ast.Break: ("`break` ends the loop early, and how often it runs is then not known", "run the loop to its end"),
     c_ast.Continue: ("`continue` is not supported", "put the rest of the body into an `if`"),
     c_ast.Return: ("a `return` before the end of the function is not supported", "put the rest into an `if`"),

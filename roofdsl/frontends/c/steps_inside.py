@@ -9,7 +9,14 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.variables import walk
 
+STEPS = ("++", "--", "p++", "p--")
 _STATEMENTS = (c_ast.Assignment, c_ast.Decl)
+
+
+def has_steps(function: Any) -> bool:
+    """Whether a function has a `++` or `--` inside a statement, which `take_out` may change."""
+    statements = [p for p in walk(function.body) if isinstance(p, _STATEMENTS)]
+    return any(isinstance(p, c_ast.UnaryOp) and p.op in STEPS for node in statements for p in walk(node))
 
 
 def take_out(function: Any) -> None:
@@ -35,7 +42,7 @@ def _parts(statement: Any) -> list[Any]:
     while pending:
         node = pending.pop()
         for place, child in node.children():
-            if isinstance(child, c_ast.UnaryOp) and child.op in ("++", "--", "p++", "p--"):
+            if isinstance(child, c_ast.UnaryOp) and child.op in STEPS:
                 if isinstance(child.expr, c_ast.ID) and names[child.expr.name] == 1:
                     (after if child.op[0] == "p" else before).append(child)
                     _put(node, place, child.expr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 from pycparser import c_ast
@@ -175,6 +176,23 @@ def walk(node: Any) -> Iterator[Any]:
             continue
         yield part
         pending += [child for _, child in reversed(part.children())]
+
+
+def copied(node: Any) -> Any:
+    """A copy of a node and of everything below it."""
+    found = copy(node)
+    pending = [found]
+    while pending:
+        part = pending.pop()
+        for name in [n for n in part.__slots__ if n not in ("coord", "__weakref__")]:
+            value = getattr(part, name)
+            if isinstance(value, c_ast.Node):
+                setattr(part, name, copy(value))
+                pending.append(getattr(part, name))
+            elif isinstance(value, list):
+                setattr(part, name, [copy(v) if isinstance(v, c_ast.Node) else v for v in value])
+                pending += [v for v in getattr(part, name) if isinstance(v, c_ast.Node)]
+    return found
 
 
 def base_name(node: Any) -> str:
