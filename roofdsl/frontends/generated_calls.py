@@ -42,7 +42,9 @@ class GeneratedCalls:
 
     def build(self, folder: Path) -> None:
         """Compiles it. Raises CommandError if the compiler fails."""
-        text = self.generated.source + _entry(self.generated.function, self.generated.arguments)
+        # The C library may have a function of that name, such as `step`, which the wrapper would call instead.
+        renamed = f"#define {self.generated.function} roofdsl_kernel_{self.generated.function}\n"
+        text = renamed + self.generated.source + _entry(self.generated.function, self.generated.arguments)
         flags = (*FLAGS, "-O2")
         compile_library(self.compiler, flags, text, folder / "ours.so", what="the generated C", without=WITHOUT)
 

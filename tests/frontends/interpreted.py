@@ -1,4 +1,4 @@
-"""A user's C function in the interpreter, and the kernel that it is read as, executed: their operations and accesses."""
+"""Operations and accesses of a user's C function in the interpreter, and of the kernel that it is read as."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from pycparser import c_ast
+
 from roofdsl.counts.work_at import work_at
 from roofdsl.loops.model import Kernel
-from tests.frontends.c_interpreter import Access, Array, Machine, Pointer, Scalar, Structure, Value
+from tests.frontends.c_interpreter import Machine
+from tests.frontends.c_memory import Access, Array, Pointer, Scalar, Structure, Value
 from tests.oracle.enumerate import run
 from tests.oracle.lru import address
 
@@ -25,13 +28,19 @@ def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) ->
         elements = array.type.bytes
         for dim in array.dims:
             elements *= dim.evaluate(sizes)
-        extents[array.name] = elements
+        if array.dims:
+            extents[array.name] = elements
     caller = _Caller(machine, extents, sizes)
     function = machine.functions[name]
-    for node in function.decl.type.args.params:
-        if hasattr(node, "name") and sizes.get(node.name) is not None:
+    listed = function.decl.type.args.params if function.decl.type.args is not None else ()
+    declared = [node for node in listed if isinstance(node, c_ast.Decl)]
+    for node in declared:
+        if sizes.get(node.name) is not None:
             machine.scopes[0][node.name] = caller.register(sizes[node.name])  # for the dimensions of other arguments
-    given = [caller.value(node.name, caller.declared(node)) for node in function.decl.type.args.params]
+    for variable, (place, type_) in list(machine.scopes[0].items()):
+        if not isinstance(type_, Array):
+            caller.fill(variable, place, type_)
+    given = [caller.value(node.name, caller.declared(node)) for node in declared]
     machine.accesses.clear()
     machine.operations.clear()
     machine.call(name, given)
@@ -42,8 +51,9 @@ def counted(kernel: Kernel, sizes: Mapping[str, int]) -> Counts:
     """The operations and accesses of the kernel."""
     found = work_at(kernel, sizes)
     work: Counter[str] = Counter(cmp=found.cmp)
-    for (_, kind), n in found.operations.items():
-        work[kind] += n
+    for (type_, kind), n in found.operations.items():
+        if type_.startswith("f"):  # the interpreter counts no operations on integers
+            work[kind] += n
     arrays = {a.name: a for a in kernel.arrays}
     accesses: Counter[Access] = Counter()
     for execution in run(kernel, sizes):
@@ -83,6 +93,7 @@ class _Caller:
 
     def place(self, name: str, type_: Any) -> int:
         """Memory for what a pointer called `name` points at."""
+        name = f"{name}_" if f"{name}_" in self.extents else name  # a word of the language
         if name in self.extents:
             element = type_
             while isinstance(element, Array):

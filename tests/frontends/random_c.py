@@ -6,7 +6,7 @@ from random import Random
 
 SIGNATURE = [
     ("n", "int"), ("m", "int"), ("a", "double*"), ("b", "double*"), ("P", "double*"), ("F", "double*"),
-    ("g", "float*"), ("h", "float*"), ("k", "int*"), ("c", "char*"),
+    ("g", "float*"), ("h", "float*"), ("k", "int*"), ("c", "char*"), ("q", "double*"),
 ]  # fmt: skip
 HEAD = """
 #include <math.h>
@@ -17,9 +17,12 @@ static double twice(double x) {{ double y = x + x; return y; }}
 static float halved(float x) {{ return 0.5f * x; }}
 static int third(int p) {{ return (p + 9) / 3; }}
 static double whole(int p) {{ return p; }}
+struct quad {{ double x, y[2], z; }};
+static double first_of(struct quad u) {{ return u.x + u.z * u.x; }}
 static void add(int k, double *p, const double *q) {{ for (int u = 0; u < k; u++) p[u] += q[u]; }}
 void {name}(int n, int m, double a[2 * n + 64], double b[2 * n + 64], double P[n + 32][n + 32], double *F,
-    float g[2 * n + 64], float h[2 * n + 64], int k[2 * n + 64], const signed char c[2 * n + 64]) {{
+    float g[2 * n + 64], float h[2 * n + 64], int k[2 * n + 64], const signed char c[2 * n + 64],
+    struct quad q[2 * n + 64]) {{
     double s = 0.5, t = 0.25;
     float e = 1.5f;
     int i, j;
@@ -91,6 +94,8 @@ class Writer:
             return r.choice([f"F[{p} * m + {q}]", f"AT({p}, {q})", f"*(F + {q} + m * {p})"])
         if kind < 0.5:
             return f"P[{self.index()}][{self.index()}]"
+        if kind < 0.65:
+            return f"q[{self.wide()}].{r.choice(['x', 'y[0]', 'y[1]', 'z'])}"
         return f"{r.choice('ab')}[{self.wide()}]"
 
     def leaf(self) -> str:
@@ -103,6 +108,8 @@ class Writer:
             choices.append(f"({self.condition()} ? {r.randint(1, 5)} : {r.choice(['2.5', '0.75'])}) / 2")
         if r.random() < 0.15:
             choices.append(r.choice([f"g[{self.index()}]", f"k[{self.index()}]", f"c[{self.index()}]"]))
+        if r.random() < 0.1:
+            choices.append(f"first_of(q[{self.index()}])")
         return r.choice(choices)
 
     def single(self, depth: int = 2) -> str:
@@ -182,6 +189,8 @@ class Writer:
         elif kind < 0.85:
             self.names += 1
             self.put(depth, f"{{ double x{self.names} = {self.value(1)}; {self.element()} = x{self.names} * 0.5; }}")
+        elif kind < 0.86:
+            self.put(depth, f"q[{self.index()}] = q[{self.index()}];")
         elif kind < 0.88:
             self.put(depth, f"add({r.randint(2, 4)}, a + {self.index()}, &b[{self.index()}]);")
         elif kind < 0.92:
@@ -202,6 +211,9 @@ class Writer:
         if r.random() < 0.25:
             self.induction(depth, i)
             return
+        if r.random() < 0.15:
+            self.other_loop(depth, i)
+            return
         low = r.choice(["0", "1", "-3", "2", *self.counters])
         high = r.choice(
             ["n", "n - 1", "n + 4", "7", *[f"{c} + 1" for c in self.counters], "(n < 9 ? n : 9)", "MIN(n, m)"]
@@ -216,6 +228,19 @@ class Writer:
         if "?" not in high and "M" not in high + low:
             forms.append(f"for (int {i} = {high}; {i} {'>' if op == '<' else '>='} {low}; {i} -= {step})")
         self.nested(depth, r.choice(forms), [i])
+
+    def other_loop(self, depth: int, i: str) -> None:
+        """`while` and `do`."""
+        low, high = self.random.choice(["0", "2", "n - 3"]), self.random.choice(["n", "n + 4", "7"])
+        kind = self.random.randint(0, 3)
+        self.put(depth, f"{{ int {i} = {[high, low, '0', high][kind]};")
+        if kind == 2:
+            self.nested(depth + 1, "do", [i])
+            self.put(depth + 1, f"while (++{i} < {high});")
+        else:
+            header = [f"while ({i}-- > {low})", f"while ({i}++ < {high})", "", f"while (--{i} >= {low})"][kind]
+            self.nested(depth + 1, header, [i])
+        self.put(depth, "}")
 
     def column_loops(self, depth: int) -> None:
         p, q = f"p{self.names}", f"q{self.names}"

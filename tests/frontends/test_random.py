@@ -19,7 +19,7 @@ from tests.frontends.running import EXACT, Arrays, call, data, library
 
 BATCH = 20
 SIZES = ({"n": 5, "m": 4}, {"n": 1, "m": 1}, {"n": 9, "m": 11})
-SHAPES = {"a": "2 * n + 64", "b": "2 * n + 64", "P": "(n + 32) ** 2", "F": "n * m"}
+SHAPES = {"a": "2 * n + 64", "b": "2 * n + 64", "P": "(n + 32) ** 2", "F": "n * m", "q": "(2 * n + 64) * 4"}
 SHAPES |= dict.fromkeys(("g", "h", "k", "c"), "2 * n + 64")
 TYPES = {"g": np.float32, "h": np.float32, "k": np.int32, "c": np.int8}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.conditions import is_null
 from roofdsl.frontends.c.context import Again, Context, Known, Split
 from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.pointers import Peel
@@ -75,7 +76,7 @@ class Assertions:
                 return is_pointer(test.expr)
             case c_ast.BinaryOp(op="=="):
                 sides = (test.left, test.right)
-                return any(is_pointer(s) for s in sides) and any(_is_zero(s) for s in sides)
+                return any(is_pointer(s) for s in sides) and any(is_null(s) for s in sides)
         return False
 
     def _assume(self, test: Any) -> bool:
@@ -131,9 +132,3 @@ def _alternatives(test: Any) -> list[Any]:
     if isinstance(test, c_ast.BinaryOp) and test.op == "||":
         return [*_alternatives(test.left), *_alternatives(test.right)]
     return [test]
-
-
-def _is_zero(node: Any) -> bool:
-    while isinstance(node, c_ast.Cast):
-        node = node.expr
-    return isinstance(node, c_ast.Constant) and node.value == "0"

@@ -59,7 +59,7 @@ class Calls:
                 return Value(type_.base, value.own, value.expr)
             if not is_integer(type_.base):
                 return self.values.cast(value, type_.base, items[-1])
-            self.statements.integer(f"{function.decl.name}()", type_.base, value.poly, items[-1])
+            self.statements.assignments.integer(f"{function.decl.name}()", type_.base, value.poly, items[-1])
             return Value(type_.base, None, None, value.poly)
 
     def structure(self, node: Any) -> Pointer:
@@ -155,23 +155,26 @@ class Calls:
             if value.poly is None:
                 message = f"the argument `{declared.name}` depends on data"
                 raise Refused("c-index", message, arg, "give it loop variables and sizes")
-            self.statements.integer(variable.name, type_.base, value.poly, arg)
+            self.statements.assignments.integer(variable.name, type_.base, value.poly, arg)
             return variable, value
         if value.poly is not None:  # an integer becomes a floating-point number
             return variable, self.values.cast(value, type_.base, arg)
         return variable, value
 
     def _bind_structure(self, function: Any, variable: Variable, where: Pointer, node: Any) -> None:
-        """A structure that is passed as a value: the caller's own one, unless the function may change either."""
+        """A structure that is passed as a value: the present values of the members that the function names. A single
+        structure, and one that is only handed on, is the caller's own, unless the function may change something.
+        """
         self.context.env.pop(variable, None)
         changed = any(path.split(".")[0] == variable.name for path in assigned_names(function.body))
-        if not changed and not self._changed(function):
-            self.context.env[variable] = where
-            return
+        pure = not changed and not self._changed(function)
         refs = [p for p in walk(function.body) if isinstance(p, c_ast.StructRef) and isinstance(p.name, c_ast.ID)]
         fields = {p.field.name for p in refs if p.name.name == variable.name}
         uses = sum(isinstance(p, c_ast.ID) and p.name == variable.name for p in walk(function.body))
         every = uses > sum(p.name.name == variable.name for p in refs)
+        if pure and (every or not where.subscripts):
+            self.context.env[variable] = where
+            return
         self.statements.structures.declare(variable, None, node)
         self.statements.structures.argument(variable, where, None if every else fields, node)
 
@@ -187,7 +190,7 @@ class Calls:
             self.context.lets[variable] = Value(variable.type.base, value.own, value.expr)
             return
         self.context.env.pop(variable, None)
-        self.statements.bind(variable, value, node)
+        self.statements.assignments.bind(variable, value, node)
 
 
 def _used_once(function: Any, name: str) -> bool:

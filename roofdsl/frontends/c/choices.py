@@ -12,6 +12,7 @@ from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
 _LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}
+_TAKE_OUT = "take loops and branches out of the `if`, or write a function for each case"
 _STORE = "an element is stored only where a condition on data holds, which the language cannot express"
 
 
@@ -63,7 +64,7 @@ class Choices:
         for item in items:
             if not isinstance(item, tree.Assign | tree.Let):
                 message = "whether these statements run depends on data"
-                raise Refused("c-condition", message, whole.cond, "take loops and branches out of the `if`")
+                raise Refused("c-condition", message, whole.cond, _TAKE_OUT)
         return items
 
     def _paired(self, condition: Condition, first: list[tree.Item], second: list[tree.Item], node: Any) -> None:

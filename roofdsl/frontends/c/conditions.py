@@ -10,6 +10,7 @@ from roofdsl.frontends.c.c_types import common, is_integer, is_unsigned, joined,
 from roofdsl.frontends.c.context import Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_float
 from roofdsl.frontends.c.static_types import static_type
+from roofdsl.frontends.c.variables import Pointer
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
@@ -38,8 +39,19 @@ class Joined(Record):
 Condition = Known | Data | Joined
 
 
+class Places(Protocol):
+    """Reads pointers."""
+
+    def is_pointer(self, node: Any) -> bool: ...
+
+    def pointer(self, node: Any) -> Pointer: ...
+
+
 class Reader(Protocol):
     """Reads values."""
+
+    @property
+    def pointers(self) -> Places: ...
 
     def value(self, node: Any) -> Value: ...
 
@@ -63,12 +75,31 @@ class Conditions:
                 span = self.context.spans(node)
                 return Known(turned(inner.written, span), answer, inner.fails, inner.holds)
             return Joined("not", inner, None)
+        if isinstance(node, c_ast.BinaryOp) and node.op in ("==", "!="):
+            same = self._same_place(node.left, node.right)
+            if same is not None:
+                return Known(tree.Number("0", 0, self.context.spans(node)), same == (node.op == "=="))
         if isinstance(node, c_ast.BinaryOp) and node.op in _TURNED:
             return self._compare(node.op, self.values.value(node.left), self.values.value(node.right), node)
         if isinstance(node, c_ast.Cast) and self._keeps_truth(node):
             return self.read(node.expr)
         value = self.values.value(node)
         return self._compare("!=", value, Value("i32", None, None, Poly.number(0)), node)
+
+    def _same_place(self, left: Any, right: Any) -> bool | None:
+        """Whether two pointers are equal: different arrays are assumed to lie apart, and none to be null. None if they
+        are no pointers, or if it is not known.
+        """
+        pointers = self.values.pointers
+        null = [is_null(side) for side in (left, right)]
+        if not any(map(pointers.is_pointer, (left, right))) or all(null):
+            return None
+        if any(null):
+            return False
+        a, b = pointers.pointer(left), pointers.pointer(right)
+        if a.array is not b.array:
+            return False
+        return True if a == b else None
 
     def _keeps_truth(self, cast: Any) -> bool:
         """Whether the value before a cast is zero where the value after it is: `(int) x` is 0 for x = 0.5."""
@@ -173,6 +204,13 @@ class Conditions:
         if value.poly is not None or isinstance(value.expr, tree.Number):
             return value
         return self.context.let("t", value, node)
+
+
+def is_null(node: Any) -> bool:
+    """Whether an expression is `0` or `(void *) 0`."""
+    while isinstance(node, c_ast.Cast):
+        node = node.expr
+    return isinstance(node, c_ast.Constant) and node.value == "0"
 
 
 def _is_truth(node: Any) -> bool:

@@ -107,8 +107,8 @@ class Program(Record):
     globals: tuple[Any, ...]
     enums: tuple[Any, ...]
     nodes: tuple[Any, ...]
-    packed: bool = False
-    originals: dict[str, Any] = {}
+    packed: bool
+    originals: dict[str, Any]
 
 
 class Context(Writing):
@@ -160,7 +160,7 @@ class Context(Writing):
             far = owner.type.pointers and owner.place != "local"
             place = "member" if far or owner.place == "global" else owner.place
             key = (owner.key, name)
-            known[name] = Variable(f"{owner.name}_{name}", type_, owner.node, place, key, owner, name)
+            known[name] = Variable(f"{owner.name}_{name}", type_, owner.node, place, key, owner=owner, field=name)
         return known[name]
 
     def named(self, path: str) -> Variable | None:

@@ -299,7 +299,7 @@ class Headers:
         return tuple(found)
 
     def _until(self, node: Any, stop: Poly, name: str) -> Poly:
-        """The stop of `i != n` and of `i`, which means `i != 0`. Raises Refused unless the counter is known to get there."""
+        """The stop of `i != n` and of `i`, which means `i != 0`. Raises Refused if the counter may miss it."""
         sign = self.step.value
         ahead = sign in (1, -1) and all(self.context.facts.not_negative((stop - s) * sign) for s in self.starts)
         if not ahead:

@@ -82,7 +82,9 @@ class _Writer:
         """The types and variables of the file that are needed, in order, without functions."""
         nodes = [n for n in self.reading.program.nodes if isinstance(n, c_ast.Typedef | c_ast.Decl)]
         nodes = [n for n in nodes if not isinstance(n.type, c_ast.FuncDecl) and n.name not in _BUILT_IN]
-        names = {name for root in roots for name in _used(root)} | {v.root.name for _, v in (*self.reading.names, *self.reading.parameters)}
+        names = {name for root in roots for name in _used(root)} | {
+            v.root.name for _, v in (*self.reading.names, *self.reading.parameters)
+        }
         kept: set[int] = set()
         while True:
             more = [n for n in nodes if id(n) not in kept and _defined(n) & names]
@@ -123,7 +125,8 @@ class _Writer:
 
     def _globals(self) -> tuple[list[str], list[str]]:
         """Code that passes variables of the file in before the call, and copies them back after it."""
-        before, after = [], []
+        before: list[str] = []
+        after: list[str] = []
         everything = (*self.reading.names, *self.reading.parameters)
         used = {v.node: v for _, v in everything if v.place == "global" and v.owner is None}
         for root in (r for r in self.structures.roots if r.place == "global"):
@@ -148,7 +151,8 @@ class _Writer:
     def _call(self) -> list[str]:
         function = self.reading.region.function
         given: list[str] = []
-        before, after = [], []
+        before: list[str] = []
+        after: list[str] = []
         for node in parameters(function):
             if node in self.roots:
                 root = self.roots[node]

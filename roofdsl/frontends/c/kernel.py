@@ -82,7 +82,8 @@ class _Run:
         names = tuple((name, v) for v, name in context.declared.items() if name in used)
         parameters = tuple((next(iter(p.names)), v) for v, p in context.sizes.items())
         result = context.declared.get(self.returned, "") if self.returned is not None else ""
-        notes = tuple(members(name, context.units[v]) for name, v in names if v in context.units)
+        units = [(name, context.units[v]) for name, v in names if v in context.units]
+        notes = tuple(members(name, unit) for name, unit in units if unit.count > 1)
         return Reading(kernel, context.program, self.region, names, parameters, result, notes)
 
     def _kernel(self) -> tree.Kernel:
@@ -137,7 +138,9 @@ class _Run:
 
     def _parameters(self, body: Sequence[tree.Item]) -> tuple[tree.Parameter, ...]:
         """The parameters in the order of the signature, without those that only an `assert` mentions."""
-        context, order = self.context, {p.name: k for k, p in enumerate(parameters(self.region.function))}
+        context, places = self.context, {p.name: k for k, p in enumerate(parameters(self.region.function))}
+        roots = {next(iter(size.names)): variable.root.name for variable, size in context.sizes.items()}
+        order = {name: places.get(roots.get(name, name), len(places)) for name in context.parameters}
         unread = context.only_asserted - names_in(body)
         wanted = sorted(context.parameters.keys() - unread, key=lambda n: order.get(n, len(order)))
         return tuple(

@@ -294,7 +294,9 @@ class Pointers:
             self.context.units[array] = Unit(own, whole.size // size, node, fields)
         elif known.type != own:
             first, second = word(known.type), word(own)
-            message = f"`{array.name}` is used for members of type {first} and of type {second}, which one array of the "
+            message = (
+                f"`{array.name}` is used for members of type {first} and of type {second}, which one array of the "
+            )
             message += "language cannot hold"
             help = "read and write members of one type, or use an array for each member"
             raise Refused("c-type", message, node, help)
@@ -311,10 +313,14 @@ class Pointers:
         array, subscripts = found.array, found.subscripts
         if array.type.base == "struct":
             self.owner(found, node)
-        if (found.inner is None and len(subscripts) != rank(array)) or (found.inner is not None and not found.inner.is_plain):
+        if (found.inner is None and len(subscripts) != rank(array)) or (
+            found.inner is not None and not found.inner.is_plain
+        ):
             raise Refused("c-pointer", f"`{array.name}` takes more subscripts", node)
         if (found.inner or replace(array.type, dims=(), pointers=0)).base == "struct":
-            raise Refused("c-pointer", "this is a whole structure, and a number is needed", node, "write a member of it")
+            raise Refused(
+                "c-pointer", "this is a whole structure, and a number is needed", node, "write a member of it"
+            )
         context = self.context
         if found.inner is not None:
             size = self._unit(array, found.inner, node)

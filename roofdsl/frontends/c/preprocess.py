@@ -29,7 +29,8 @@ ATTRIBUTE = "__roofdsl_attribute"
 """What stands before the words of an attribute in brackets, in the preprocessed text."""
 
 _ATTRIBUTES = (
-    f"__attribute__(x)={ATTRIBUTE} x", f"__declspec(x)={ATTRIBUTE} (x)", "__asm__(x)=", "__extension__=", "__restrict=restrict",
+    f"__attribute__(x)={ATTRIBUTE} x", f"__declspec(x)={ATTRIBUTE} (x)", "__asm__(x)=",
+    "__extension__=", "__restrict=restrict",
     "__restrict__=restrict", "__inline=inline", "__inline__=inline", "__forceinline=inline", "__const=const",
     "__volatile__=volatile", "__signed__=signed", f"_Alignas(x)={ATTRIBUTE} (aligned)",
     f"alignas(x)={ATTRIBUTE} (aligned)", "__builtin_assume_aligned(p,n)=(p)",

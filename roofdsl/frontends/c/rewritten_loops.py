@@ -100,7 +100,9 @@ def _stepped_at_end(node: Any, kind: Any) -> Any:
     tested = {p.name for p in walk(node.cond) if isinstance(p, c_ast.ID)}
     if not assigned_names(items[-1]) & tested:
         return None
-    return kind(getattr(node, "init", None), node.cond, items[-1], c_ast.Compound(items[:-1], node.stmt.coord), node.coord)
+    return kind(
+        getattr(node, "init", None), node.cond, items[-1], c_ast.Compound(items[:-1], node.stmt.coord), node.coord
+    )
 
 
 def _step_of(cond: Any) -> Any:

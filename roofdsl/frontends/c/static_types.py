@@ -91,7 +91,7 @@ def _number(type_: CType) -> str | None:
 
 
 def place_type(node: Any, context: Context) -> CType | None:
-    """C's type of what has a place in memory, and of a pointer: `x`, `a[i]`, `*p`, `p->x`, `&x`, `p + k`. None for other
+    """C's type of what has a place in memory and of pointers: `x`, `a[i]`, `*p`, `p->x`, `&x`, `p + k`. None for other
     expressions.
     """
     match node:

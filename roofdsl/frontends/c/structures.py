@@ -219,7 +219,7 @@ class Structures:
             inner = member_type(type_, place, self.context) if isinstance(place, str) else type_.target
             assert inner is not None
             steps, expr = (*before, place), found.get(place)
-            if not inner.is_plain and not inner.pointers or inner.is_structure:
+            if inner.is_structure or (inner.dims and not inner.pointers):
                 yield from self._inner(inner, expr, steps, given)
             elif inner.pointers:
                 if expr is None:

@@ -94,7 +94,11 @@ class Values:
                 raise Refused("c-effect", message, node, "write it as a statement of its own")
             case c_ast.StructRef():
                 found = self.pointers.member(node)
-                return self.of_variable(found, node) if isinstance(found, Variable) else self.pointers.access(found, node)[1]
+                return (
+                    self.of_variable(found, node)
+                    if isinstance(found, Variable)
+                    else self.pointers.access(found, node)[1]
+                )
             case c_ast.ExprList():
                 raise Refused("c-effect", "the comma operator is not supported", node, "write two statements")
             case _:
@@ -160,7 +164,9 @@ class Values:
         """The value of a variable, or of a member of a single structure. Raises Refused if it is no number."""
         name = variable.name
         if variable.type.is_structure:
-            raise Refused("c-pointer", "this is a whole structure, and a number is needed", node, "write a member of it")
+            raise Refused(
+                "c-pointer", "this is a whole structure, and a number is needed", node, "write a member of it"
+            )
         if not variable.type.is_plain:
             raise Refused("c-pointer", f"`{name}` is a pointer, and a number is needed", node, "write an element")
         steady(variable.type, node, name)

@@ -21,11 +21,10 @@ class Variable:
     is that structure, or the pointer to it, and `place` is `member` if the structure lives outside the function.
     """
 
-    def __init__(
-        self, name: str, type_: CType, node: Any, place: str, key: object, owner: Variable | None = None, field: str = ""
-    ) -> None:
+    def __init__(self, name: str, type_: CType, node: Any, place: str, key: object, **of: Any) -> None:
         self.name, self.type, self.node, self.place, self.key = name, type_, node, place, key
-        self.owner, self.field = owner, field
+        self.owner: Variable | None = of.get("owner")
+        self.field: str = of.get("field", "")
 
     @property
     def root(self) -> Variable:
