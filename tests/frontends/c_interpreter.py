@@ -40,7 +40,7 @@ class Machine(Memory):
 
     def __init__(self, path: Path, defines: Sequence[str] = ()) -> None:
         super().__init__()
-        command = ["cc", "-E", "-P", "-nostdinc", "-x", "c", *(f"-D{d}" for d in defines), "-"]
+        command = ["cc", "-E", "-P", "-nostdinc", "-x", "c", "-DNULL=((void*)0)", *(f"-D{d}" for d in defines), "-"]
         kept = [line for line in path.read_text().splitlines() if not line.startswith("#include")]
         text = subprocess.run(command, input="\n".join(kept), capture_output=True, text=True, check=True).stdout
         self.typedefs: dict[str, Any] = {}
@@ -49,6 +49,7 @@ class Machine(Memory):
         self.scopes: list[dict[str, tuple[int, Any]]] = [{}]
         self.constants: dict[str, int] = {}
         self.operations: Counter[str] = Counter()
+        self.initialized: set[int] = set()  # addresses of variables that were declared with a value
         for node in c_parser.CParser().parse(_TYPEDEFS + text).ext:
             if isinstance(node, c_ast.FuncDef):
                 self.functions[node.decl.name] = node
@@ -108,6 +109,7 @@ class Machine(Memory):
         address = self.allocate(type_.size, node.name if isinstance(type_, Array) else "")
         if node.init is not None:
             self._initialize(address, type_, node.init)
+            self.initialized.add(address)
         self.scopes[-1][node.name] = address, type_
 
     def _initialize(self, address: int, type_: Any, init: Any) -> None:

@@ -38,7 +38,7 @@ def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) ->
         if sizes.get(node.name) is not None:
             machine.scopes[0][node.name] = caller.register(sizes[node.name])  # for the dimensions of other arguments
     for variable, (place, type_) in list(machine.scopes[0].items()):
-        if not isinstance(type_, Array):
+        if not isinstance(type_, Array) and place not in machine.initialized:
             caller.fill(variable, place, type_)
     given = [caller.value(node.name, caller.declared(node)) for node in declared]
     machine.accesses.clear()

@@ -1,3 +1,4 @@
+#include <stddef.h>
 struct particle { double x, y, z, m; };
 typedef struct { double pos[3], vel[3]; float q; } body;
 typedef struct { int n; double *a; double total; } vec;
@@ -61,3 +62,9 @@ void changed_argument(int n, vec3 *p) { for (int i = 0; i < n; i++) p[i] = halve
 static vec3 cross(vec3 a, vec3 b) { vec3 r = {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; return r; }
 void of_calls(int n, vec3 *p) { for (int i = 1; i < n; i++) p[i] = cross(sub(p[i], p[i - 1]), scale(p[i], 0.5)); }
 void local_arrays(int n, vec3 *p) { vec3 t[4]; for (int i = 0; i < 4; i++) t[i].x = i; for (int i = 0; i < n; i++) p[i].x += t[i % 4].x; }
+static const struct grid constant_grid = {8, 4, 0.5};
+void constants_of_the_file(int n, double *a) { for (int i = 0; i < n; i++) for (int j = 0; j < constant_grid.nx; j++) a[i * 8 + j] += constant_grid.h; }
+typedef struct { double v[4]; } vec4;
+static double hsum(const vec4 a) { return a.v[0] + a.v[1] + a.v[2] + a.v[3]; }
+void arrays_in_an_argument(int n, vec4 *a, double *s) { for (int i = 0; i < n; i++) s[i] = hsum(a[i]); }
+void null_pointers(vec *v) { if (!v || v->a == NULL) return; if (v->a) for (int i = 0; i < v->n; i++) v->a[i] += 1; }

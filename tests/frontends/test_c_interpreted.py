@@ -9,11 +9,19 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from roofdsl.cli.main import run
 from roofdsl.frontends.c import verify as c_verify
+from roofdsl.frontends.c.harness import harness
+from roofdsl.frontends.c.read import read as kernel_file
+from roofdsl.frontends.c.read import readings
 from roofdsl.frontends.verify import sizes_of
+from roofdsl.lang.format import format_source
+from roofdsl.lang.source import Source
+from roofdsl.lang.write import written
 from tests.frontends.interpreted import counted, executed
 from tests.frontends.running import kernel_of
 
@@ -49,3 +57,77 @@ def test_counts_what_is_executed(file: str, name: str) -> None:
 def test_computes_the_same(file: str, name: str) -> None:
     (found,) = c_verify.verify_file(str(HERE / file), name)
     assert found.exact and found.compared
+
+
+BODIES = """struct body { double x, y, m; };
+void push(int n, struct body *b) { for (int i = 0; i < n; i++) b[i].x += b[i].y; }
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(("old", "new"), [("double x;", "double y;"), (".y", ".m"), ("double m;", "double m, w;")])
+def test_other_members_are_found(
+    old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's function is compiled with members that lie elsewhere: `--verify` has to find it."""
+    path = tmp_path / "bodies.c"
+    path.write_text(BODIES)
+    original = c_verify.harness
+
+    def changed(reading: Any) -> Any:
+        found = original(reading)
+        assert old in found.text
+        text = found.text.replace(old, "@").replace(new, old).replace("@", new)
+        return type(found)(text, found.names, found.given, found.fused)
+
+    monkeypatch.setattr(c_verify, "harness", changed)
+    assert run(["convert", str(path), "--verify"]) == 2
+    err = capsys.readouterr().err
+    assert "in your function by" in err or "writes outside `b`" in err
+
+
+@needs_compiler
+def test_loops_run_as_they_were_written(tmp_path: Path) -> None:
+    """`--verify` compiles the user's own loop, not the `for` that it is read as."""
+    path = tmp_path / "down.c"
+    path.write_text("void f(int n, double *a) { int i = n; while (i--) a[i] += i; }\n")
+    ((reading, _),) = readings(str(path))
+    assert "while (i--)" in harness(reading).text
+
+
+@needs_compiler
+def test_a_name_of_the_c_library(tmp_path: Path) -> None:
+    """`step` and `advance` are functions of glibc, too: they are not what is called."""
+    for name in ("step", "advance"):
+        path = tmp_path / f"{name}.c"
+        path.write_text(f"void {name}(int n, double *a) {{ for (int i = 0; i < n; i++) a[i] *= 2; }}\n")
+        (found,) = c_verify.verify_file(str(path))
+        assert found.exact
+
+
+def test_members_are_named_in_the_text() -> None:
+    own = kernel_file(str(HERE / "structures.c"), "nested").kernels["nested"]
+    text = written(own)
+    assert text.startswith("# members of p: 0-2 pos, 3-5 vel, 6 mass\nkernel nested(n):\n")
+    assert format_source(Source("nested.roof", text)) == text
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiler", ["cc", "none"])
+def test_attributes_of_other_things_change_no_structure(
+    compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "aligned.c"
+    path.write_text("""
+typedef struct { double x, y; } pair;
+double buffer[64] __attribute__((aligned(64)));
+static inline __attribute__((always_inline)) double twice(double x) { return x * 2; }
+struct node { int n; };
+struct node *root __attribute__((aligned(16)));
+void f(int n, pair *p) { _Alignas(32) double t[2]; for (int i = 0; i < n; i++) p[i].x = twice(p[i].y); }
+""")
+    if compiler == "none":
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.delenv("CC", raising=False)
+    (own,) = kernel_file(str(path)).kernels.values()
+    assert "p: f64[n, 2]" in written(own)

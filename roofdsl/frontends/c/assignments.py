@@ -57,7 +57,7 @@ class Assignments:
                 self.context.lets[variable] = Value(type_, None, value.written(self.context.spans(node)))
                 return
             if value.own == type_:  # a `let` of plain numbers would take the type of its first use
-                self.context.lets[variable] = self.context.let(variable.name, value, node)
+                self.context.lets[variable] = self.context.let(variable.label, value, node)
                 return
         self._store(variable, "=", value, node)
 

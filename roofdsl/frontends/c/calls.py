@@ -163,7 +163,8 @@ class Calls:
 
     def _bind_structure(self, function: Any, variable: Variable, where: Pointer, node: Any) -> None:
         """A structure that is passed as a value: the present values of the members that the function names. A single
-        structure, and one that is only handed on, is the caller's own, unless the function may change something.
+        structure, arrays in one, and one that is handed on are the caller's own, unless the function may change
+        something.
         """
         self.context.env.pop(variable, None)
         changed = any(path.split(".")[0] == variable.name for path in assigned_names(function.body))
@@ -172,7 +173,9 @@ class Calls:
         fields = {p.field.name for p in refs if p.name.name == variable.name}
         uses = sum(isinstance(p, c_ast.ID) and p.name == variable.name for p in walk(function.body))
         every = uses > sum(p.name.name == variable.name for p in refs)
-        if pure and (every or not where.subscripts):
+        types = {d.name: self.context.type_of(d.type) for d in variable.type.structure.decls}
+        scalars = all(types[f].is_plain and not types[f].is_structure for f in fields if f in types)
+        if pure and (every or not scalars or not where.subscripts):
             self.context.env[variable] = where
             return
         self.statements.structures.declare(variable, None, node)

@@ -81,6 +81,8 @@ class Conditions:
                 return Known(tree.Number("0", 0, self.context.spans(node)), same == (node.op == "=="))
         if isinstance(node, c_ast.BinaryOp) and node.op in _TURNED:
             return self._compare(node.op, self.values.value(node.left), self.values.value(node.right), node)
+        if self.values.pointers.is_pointer(node):
+            return Known(tree.Number("0", 0, self.context.spans(node)), True)  # as if it were compared with null
         if isinstance(node, c_ast.Cast) and self._keeps_truth(node):
             return self.read(node.expr)
         value = self.values.value(node)

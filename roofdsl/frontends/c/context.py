@@ -160,7 +160,8 @@ class Context(Writing):
             far = owner.type.pointers and owner.place != "local"
             place = "member" if far or owner.place == "global" else owner.place
             key = (owner.key, name)
-            known[name] = Variable(f"{owner.name}_{name}", type_, owner.node, place, key, owner=owner, field=name)
+            written = f"{owner.name}{'->' if owner.type.pointers else '.'}{name}"
+            known[name] = Variable(written, type_, owner.node, place, key, owner=owner, field=name)
         return known[name]
 
     def named(self, path: str) -> Variable | None:
@@ -181,13 +182,13 @@ class Context(Writing):
         """The name of an array, scalar or parameter in the kernel."""
         if variable not in self.declared:
             taken = {*self.declared.values(), *self.parameters, *self.inner}
-            self.declared[variable] = free_name(variable.name, taken)
+            self.declared[variable] = free_name(variable.label, taken)
         return self.declared[variable]
 
     def parameter(self, variable: Variable) -> Poly:
         """A new parameter of the kernel for an integer."""
         taken = {*self.declared.values(), *self.parameters, *self.inner}
-        name = free_name(variable.name, taken)
+        name = free_name(variable.label, taken)
         self.parameters[name] = self.spans(variable.node)
         return Poly.name(name)
 
@@ -198,6 +199,11 @@ class Context(Writing):
         self.active[-1].add(name)
         self.inner.add(name)
         return name
+
+    def in_c(self, poly: Poly) -> Poly:
+        """An integer with the user's own names for members of structures: `v->n` for `v_n`."""
+        members = {next(iter(p.names)): Poly.name(v.name) for v, p in self.sizes.items() if v.owner is not None}
+        return poly.put(members)
 
     def is_size(self, poly: Poly) -> bool:
         """Whether an integer consists of parameters of the kernel only."""

@@ -132,6 +132,7 @@ class _Writer:
         for root in (r for r in self.structures.roots if r.place == "global"):
             filled, back = self.structures.lines(root)
             before, after = [*before, *filled], [*after, *back]
+            self.given += [n for n, v in everything if v.root is root and self.structures.is_constant(root)]
         for node, variable in used.items():
             name, slot = node.name, self.slots[self.by_node[node]]
             if variable.type.pointers:

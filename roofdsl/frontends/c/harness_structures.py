@@ -34,6 +34,10 @@ class Filled:
         """The variables of the program that are such structures, or point at one."""
         return [v for v in self._owners if v.owner is None]
 
+    def is_constant(self, root: Variable) -> bool:
+        """Whether the user's file gives the members their values."""
+        return root.place == "global" and root.type.const and not root.type.pointers
+
     def name(self, root: Variable) -> str:
         """The name of a pointer to the structure."""
         return root.name if root.place == "global" else f"roofdsl_{root.name}"
@@ -56,9 +60,12 @@ class Filled:
             before.append(f"    memset(roofdsl_memory{k}, 0, sizeof *{place});")
             before.append(f"    memcpy((void *) &{place}, &roofdsl_memory{k}, sizeof(void *));")
         for variable, slot in self.slots.items():
-            if variable.root is not root or variable is root:
+            if variable.root is not root:
                 continue
             place = self._place(variable)
+            if self.is_constant(root):
+                before.append(f"    memcpy({slot}, (const void *) &{place}, sizeof {place});")
+                continue
             if variable.type.pointers:
                 before.append(f"    memcpy((void *) &{place}, &{slot}, sizeof(void *));")
                 continue

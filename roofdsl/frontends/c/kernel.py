@@ -165,6 +165,8 @@ class _Run:
             value = self.values.value(node.init)
             if value.poly is not None:
                 self.context.env[variable] = value.poly
+        elif variable.type.is_structure and variable.type.const and isinstance(node.init, c_ast.InitList):
+            self.statements.structures.constants(variable, node.init)
         elif not variable.type.is_plain:
             self.statements.shape(variable, node)
 

@@ -337,7 +337,7 @@ class Pointers:
             split = subscripts_of(subscripts[0], inner, context.facts)
             if split is None:
                 context.learn_whole_steps(steps_for_rows(subscripts[0], inner, context.facts), context.accesses[-1])
-                dims = "".join(f"[{extent}]" for extent in ("?", *inner))
+                dims = "".join(f"[{extent}]" for extent in ("?", *map(context.in_c, inner)))
                 message = f"nothing shows that this subscript stays within `{array.name}`, which is read as "
                 message += f"`{array.name}{dims}` with an unknown number of rows"
                 raise Refused("c-index", message, node, self._rows_help(subscripts[0], inner))
@@ -351,7 +351,7 @@ class Pointers:
         least = rows_need(subscript, inner, context.facts)
         if least is None or not context.is_size(least):
             return "declare the array with its dimensions, `double A[n][m]`"
-        return f"write `assert({expression(at_least(least, _NOWHERE))});` at the beginning of the function"
+        return f"write `assert({expression(at_least(context.in_c(least), _NOWHERE))});` at the beginning of the function"
 
 
 def rank(array: Variable) -> int:

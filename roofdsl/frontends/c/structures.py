@@ -8,6 +8,7 @@ from typing import Any
 from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import CType
+from roofdsl.frontends.c.conditions import is_null
 from roofdsl.frontends.c.context import Context, Value
 from roofdsl.frontends.c.static_types import member_type
 from roofdsl.frontends.c.values import Values
@@ -98,6 +99,17 @@ class Structures:
             for steps, value in self._given(variable.type, init, node):
                 self._begin(variable, steps, value, node)
 
+    def constants(self, variable: Variable, init: Any) -> None:
+        """The integers in a constant structure of the file: they are numbers, if its initial values can be read."""
+        try:
+            given = self._given(variable.type, init, init)
+        except Refused:
+            return
+        for steps, value in given:
+            found = self._reached(Pointer(variable, ()), steps, init)
+            if isinstance(found, Variable) and found.type.is_integer and isinstance(value, Value) and value.poly:
+                self.context.env[found] = value.poly
+
     def copy(self, to: Pointer, type_: CType, value: Any, node: Any) -> None:
         """`*to = value` of structures."""
         given = self._given(type_, value, node)
@@ -138,7 +150,7 @@ class Structures:
             self.context.env[member] = value if isinstance(value, Pointer) else value.poly or Poly.number(0)
             return
         value = self.values.to(value, self.context.element_of(member), node)
-        self.context.lets[member] = self._named(value, node, member.name)
+        self.context.lets[member] = self._named(value, node, member.label)
 
     def argument(self, variable: Variable, where: Pointer, fields: set[str] | None, node: Any) -> None:
         """Gives an argument the present values of a structure: of the members that the function names, or all."""
@@ -222,9 +234,8 @@ class Structures:
             if inner.is_structure or (inner.dims and not inner.pointers):
                 yield from self._inner(inner, expr, steps, given)
             elif inner.pointers:
-                if expr is None:
-                    raise Refused("c-pointer", f"the pointer `{place}` has no initial value", given)
-                yield steps, self.pointers.pointer(expr)
+                if expr is not None and not is_null(expr):
+                    yield steps, self.pointers.pointer(expr)
             else:
                 zero = Value("i32", None, None, Poly.number(0))
                 yield steps, zero if expr is None else self.values.value(expr)

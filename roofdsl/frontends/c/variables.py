@@ -32,6 +32,11 @@ class Variable:
         return self if self.owner is None else self.owner.root
 
     @property
+    def label(self) -> str:
+        """Its name in a kernel: `v_n` for `v->n`."""
+        return self.name if self.owner is None else f"{self.owner.label}_{self.field}"
+
+    @property
     def paths(self) -> set[str]:
         """The names by which it may be changed: `v.grid.n`, `v.grid`, `v`."""
         if self.owner is None:
