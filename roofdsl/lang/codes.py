@@ -120,7 +120,7 @@ DEEP_CODES: dict[str, str] = {
 
 C_CODES: dict[str, str] = {
     "c-syntax": "C that the preprocessor or the parser does not accept.",
-    "c-statement": "A statement of C that is not supported, such as `do` or `goto`.",
+    "c-statement": "A statement of C that is not supported, such as `goto`.",
     "c-loop": "A `for` loop whose bounds, step or counter are not affine.",
     "c-condition": "A condition that the language cannot express, such as one on data around a loop.",
     "c-index": "A subscript, bound or offset that does not follow from loop variables and sizes.",

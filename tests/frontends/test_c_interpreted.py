@@ -131,3 +131,15 @@ void f(int n, pair *p) { _Alignas(32) double t[2]; for (int i = 0; i < n; i++) p
         monkeypatch.delenv("CC", raising=False)
     (own,) = kernel_file(str(path)).kernels.values()
     assert "p: f64[n, 2]" in written(own)
+
+
+@needs_compiler
+def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of docs/c.md."""
+    page = (HERE.parents[1] / "docs/c.md").read_text(encoding="utf-8")
+    example = re.search(r"\$ cat bodies\.c\n(.*?)\$ roofdsl convert bodies\.c\n(.*?)```", page, re.DOTALL)
+    assert example is not None
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bodies.c").write_text(example[1])
+    assert run(["convert", "bodies.c", "--verify"]) == 0
+    assert capsys.readouterr().out == example[2]

@@ -351,7 +351,9 @@ class Pointers:
         least = rows_need(subscript, inner, context.facts)
         if least is None or not context.is_size(least):
             return "declare the array with its dimensions, `double A[n][m]`"
-        return f"write `assert({expression(at_least(context.in_c(least), _NOWHERE))});` at the beginning of the function"
+        return (
+            f"write `assert({expression(at_least(context.in_c(least), _NOWHERE))});` at the beginning of the function"
+        )
 
 
 def rank(array: Variable) -> int:
