@@ -12,6 +12,7 @@ from collections.abc import Collection
 from fractions import Fraction
 
 from roofdsl.classroom.answer_units import unit_named
+from roofdsl.classroom.formula_errors import FormulaError, UnknownNameError
 from roofdsl.lang.record import Record, field
 
 FUNCTIONS = {"sqrt": (1, 1), "log2": (1, 1), "min": (2, 8), "max": (2, 8), "floor": (1, 1), "ceil": (1, 1)}
@@ -20,18 +21,6 @@ FUNCTIONS = {"sqrt": (1, 1), "log2": (1, 1), "min": (2, 8), "max": (2, 8), "floo
 MAX_LENGTH = 500
 MAX_DEPTH = 40
 MAX_DIGITS = 40
-
-
-class FormulaError(ValueError):
-    """Raised for a text that is not a formula or exceeds the limits; the message is for the student."""
-
-
-class UnknownNameError(FormulaError):
-    """A word that is neither a name of the question nor a unit, nor a function."""
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.name = name
 
 
 class Number(Record):

@@ -17,19 +17,10 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, Literal
 
-from roofdsl.classroom.answer_language import (
-    Binary,
-    Call,
-    FormulaError,
-    Name,
-    Negative,
-    Node,
-    Number,
-    functions_in,
-    names_in,
-)
+from roofdsl.classroom.answer_language import Binary, Call, Name, Negative, Node, Number, functions_in, names_in
 from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.exact import evaluate, quotient, real, same
+from roofdsl.classroom.formula_errors import FormulaError
 from roofdsl.lang.record import Record
 
 POINTS = 16

@@ -12,18 +12,9 @@ from functools import cache
 from math import isqrt
 from typing import Any
 
-from roofdsl.classroom.answer_language import (
-    Binary,
-    Call,
-    Comparison,
-    FormulaError,
-    Logic,
-    Name,
-    Negative,
-    Node,
-    Number,
-)
+from roofdsl.classroom.answer_language import Binary, Call, Comparison, Logic, Name, Negative, Node, Number
 from roofdsl.classroom.answer_units import PLAIN, Dimension, value_of
+from roofdsl.classroom.formula_errors import FormulaError
 
 RANGE = 250
 """Absolute values other than 0 lie between 10**-RANGE and 10**RANGE."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.classroom.answer_language import FormulaError, Node, Number, names_in, parse, replaced
+from roofdsl.classroom.answer_language import Node, Number, names_in, parse, replaced
 from roofdsl.classroom.answer_units import Dimension
 from roofdsl.classroom.exact import dimension
+from roofdsl.classroom.formula_errors import FormulaError
 
 _UNITS = {
     **dict.fromkeys(("W",), "FLOP"),

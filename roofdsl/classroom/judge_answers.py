@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.classroom.answer_language import FormulaError, Node, UnknownNameError
+from roofdsl.classroom.answer_language import Node
 from roofdsl.classroom.answer_units import PLAIN, value_of
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
 from roofdsl.classroom.forms_as_formulas import number
+from roofdsl.classroom.formula_errors import FormulaError, UnknownNameError
 from roofdsl.classroom.judge_measurements import judge_measurement
 from roofdsl.classroom.kernels import judge_kernel
 from roofdsl.classroom.student_version import MEASURED, StudentVersion, VersionPart, shown

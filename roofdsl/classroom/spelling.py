@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from roofdsl.classroom.answer_language import MAX_LENGTH, FormulaError
+from roofdsl.classroom.answer_language import MAX_LENGTH
+from roofdsl.classroom.formula_errors import FormulaError
 
 _SIGNS = {
     **dict.fromkeys("×·∗⋅•∙⨯✕✖⨉", "*"),

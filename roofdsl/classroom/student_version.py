@@ -11,22 +11,14 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from roofdsl.classroom.answer_language import (
-    FormulaError,
-    Node,
-    Number,
-    names_in,
-    parse,
-    parse_condition,
-    replaced,
-    show,
-)
+from roofdsl.classroom.answer_language import Node, Number, names_in, parse, parse_condition, replaced, show
 from roofdsl.classroom.answer_units import Dimension, value_of
 from roofdsl.classroom.engine import answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
 from roofdsl.classroom.exact import evaluate, folded, holds, same
 from roofdsl.classroom.exercise_file import Exercise, Part
 from roofdsl.classroom.forms_as_formulas import number
+from roofdsl.classroom.formula_errors import FormulaError
 from roofdsl.classroom.formula_units import kind_of
 from roofdsl.classroom.query import Query
 from roofdsl.lang.diagnostics import CommandError, InputError

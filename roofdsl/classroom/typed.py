@@ -16,7 +16,6 @@ from roofdsl.classroom.answer_language import (
     MAX_LENGTH,
     Binary,
     Call,
-    FormulaError,
     Name,
     Negative,
     Node,
@@ -27,6 +26,7 @@ from roofdsl.classroom.answer_language import (
 )
 from roofdsl.classroom.answer_units import PLAIN, Dimension, is_rate, unit_named
 from roofdsl.classroom.exact import dimension
+from roofdsl.classroom.formula_errors import FormulaError
 from roofdsl.classroom.spelling import tokens
 
 _ALIASES = {"ceiling": "ceil", "ld": "log2", "lb": "log2", "log_2": "log2"}

@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.classroom.answer_language import FormulaError, parse, parse_condition, show
+from roofdsl.classroom.answer_language import parse, parse_condition, show
 from roofdsl.classroom.equality import Symbol, equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
+from roofdsl.classroom.formula_errors import FormulaError
 
 N = {"n": Symbol("n"), "m": Symbol("m")}
 TILED = {"n": Symbol("n", multiple_of="b"), "b": Symbol("b")}

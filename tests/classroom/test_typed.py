@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.classroom.answer_language import FormulaError, show
+from roofdsl.classroom.answer_language import show
 from roofdsl.classroom.exercise_file import load
+from roofdsl.classroom.formula_errors import FormulaError
 from roofdsl.classroom.judge_answers import PartResult
 from roofdsl.classroom.student_version import StudentVersion
 from roofdsl.classroom.typed import readings

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from roofdsl.classroom import exercise_file as exercises
 from roofdsl.classroom import submissions
-from roofdsl.classroom.answer_language import FormulaError, names_in, parse_condition, show
+from roofdsl.classroom.answer_language import names_in, parse_condition, show
 from roofdsl.classroom.answer_language import parse as parse_formula
+from roofdsl.classroom.formula_errors import FormulaError
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size, parse_time
