@@ -48,6 +48,7 @@ def timed_on_cores(
     gets from the memory, and what `predicted` raises.
     """
     divided = division_if_counted(kernel, values)
+    most = most_cores(divided)
     if cores > 1 and divided is None:
         return replace(bound, no_expected=f"{undivided(kernel)}: `--cores 1` predicts that")
     single = predicted(one_core_with_data(machine, cores, bound.footprint_bytes))
@@ -56,7 +57,6 @@ def timed_on_cores(
     divided, nests = divided or Division(), divisions(single.expected, values)
     found = on_several(single, single.expected, machine, cores, divided, nests, as_compiled=as_compiled)
     shared = longest_shared(single, single.expected, machine)
-    most = most_cores(divided)
     n_s = saturation(single.expected, shared, most)
     return replace(
         bound,
