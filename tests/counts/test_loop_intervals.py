@@ -9,10 +9,15 @@ import pytest
 
 from roofdsl.counts.distinct_units import distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.loop_intervals import Form, LoopIntervals
+from roofdsl.counts.loop_intervals import Form, LoopIntervals, Values
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Sym, add, mul
 from roofdsl.loops.model import For
 from tests.oracle.loading import kernel_of
+
+
+def in_runs(values: Values) -> list[int]:
+    starts = range(values.first, values.last + 1, values.step)
+    return [v for start in starts for v in range(start, start + values.run) if v <= values.last]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -24,8 +29,9 @@ def test_intervals_are_those_of_the_values(seed: int) -> None:
     for name in names:
         expression = add(expression, mul(Const(chance.choice([-3, -1, 0, 1, 2, 5])), Sym(name)))
         first, step, more = chance.randint(0, 5), chance.randint(1, 4), chance.randint(0, 4)
-        env[name] = first, first + step * more, step
-    every = product(*(range(first, last + 1, step) for first, last, step in env.values()))
+        run = chance.choice([1, 1, chance.randint(1, step)])  # runs of values in a row, or single values
+        env[name] = Values(first, first + step * more + run - 1, step, run)
+    every = product(*map(in_runs, env.values()))
     values = sorted({expression.evaluate(dict(zip(names, one, strict=True))) for one in every})
     form = Form.of(expression)
     assert form.interval(env) == (values[0], values[-1])
@@ -36,9 +42,32 @@ def test_intervals_are_those_of_the_values(seed: int) -> None:
 
 def test_a_division_has_a_value_only_where_its_loops_stand_still() -> None:
     form = Form.of(add(Const(3), FloorDiv(Sym("i"), Const(4))))
-    assert form.interval({"i": (9, 9, 1)}) == (5, 5)
+    assert form.interval({"i": Values(9, 9)}) == (5, 5)
     with pytest.raises(NoAnswer):
-        form.interval({"i": (8, 9, 1)})
+        form.interval({"i": Values(8, 9)})
+
+
+@pytest.mark.parametrize("n", [60, 64, 70, 75, 80, 90])
+def test_one_turn_of_a_loop_in_chunks_has_gaps(n: int) -> None:
+    """Chunks of 16 in turns of 4, the last chunk cut short by n or empty in this turn."""
+    kernel = kernel_of(
+        f"kernel k():\n    inout a: f64[100]\n    for turn in range(0, 16, 4), ii in range(0, {n}, 16):\n"
+        f"        for i in range(ii + turn, min({n}, ii + 16, ii + turn + 4)):\n            a[i] = 2 * a[i]\n"
+    )
+    loop = kernel.body[0]
+    for _ in range(2):
+        assert isinstance(loop, For)
+        (loop,) = loop.body
+    assert isinstance(loop, For)
+    intervals, form = LoopIntervals({"i"}), Form.of(Sym("i"))
+    for first, last in ((0, 0), (8, 8), (12, 12), (0, 4), (4, 12), (0, 12)):
+        env = {"turn": Values(first, last, 4), "ii": Values(0, (n - 1) // 16 * 16, 16)}
+        every = {
+            i for t in range(first, last + 1, 4) for ii in range(0, n, 16) for i in range(ii + t, min(n, ii + t + 4))
+        }
+        found = intervals.hull(loop, env)
+        assert found is not None
+        assert {v for a, b in form.intervals({"i": found}, 1) for v in range(a, b + 1)} == every
 
 
 def test_a_loop_in_a_chunk_has_the_values_of_all_chunks() -> None:
@@ -51,11 +80,11 @@ def test_a_loop_in_a_chunk_has_the_values_of_all_chunks() -> None:
     (inner,) = outer.body
     assert isinstance(inner, For)
     intervals = LoopIntervals({"i"})
-    assert intervals.values(inner, {"ii": (80, 80, 16)}) == range(80, 90, 4)
-    assert intervals.hull(outer, {}) == (0, 80, 16)
-    assert intervals.hull(inner, {"ii": (0, 80, 16)}) == (0, 88, 4)
+    assert intervals.values(inner, {"ii": Values(80, 80, 16)}) == range(80, 90, 4)
+    assert intervals.hull(outer, {}) == Values(0, 80, 16)
+    assert intervals.hull(inner, {"ii": Values(0, 80, 16)}) == Values(0, 88, 4)
     with pytest.raises(NoAnswer):
-        LoopIntervals({"i", "ii"}).hull(inner, {"ii": (0, 80, 16)})
+        LoopIntervals({"i", "ii"}).hull(inner, {"ii": Values(0, 80, 16)})
 
 
 @pytest.mark.parametrize("seed", range(60))

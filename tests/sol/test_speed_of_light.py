@@ -147,7 +147,7 @@ def test_a_mix_of_operations_is_listed_below_the_table(machine: str) -> None:
     """It made all rows of the table 500 columns wide."""
     found = speed_of_light(kernel_of(MIX), {"n": 10**6}, load_machine(machine), None)
     told = list(to_text(blocks(found)))
-    assert max(map(len, told)) <= 120
+    assert max(len(row) for row in told if row.startswith(" ")) <= 120
     (term,) = (t for t in found.floor.terms if t.name == "compute")
     counts = [int(word.replace(",", "")) for row in told for word in re.findall(r"([\d,]+) operations in f", row)]
     assert len(counts) == len(term.parts) > 3 and sum(counts) == term.amount
