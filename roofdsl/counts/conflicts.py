@@ -13,6 +13,7 @@ therefore used only for warnings; `simulate --ways` computes the traffic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +35,9 @@ SAMPLES = 8
 
 FLAGGED = 0.001
 """A warning is given if more than this share of the accesses hits in one kind of cache and misses in the other."""
+
+FULL = Fraction(7, 8)
+"""The share of its lines from which on a cache is nearly full."""
 
 SMALL = 2048
 """The maximum number of lines of a small window."""
@@ -84,6 +88,11 @@ class Window(Record):
             return f"loop {self.loops[0]} reuses"
         *others, last = dict.fromkeys(self.loops)
         return f"the loops over {', '.join(others)}{' and ' if others else ''}{last} together reuse"
+
+    def nearly_fills(self, sets: Geometry) -> bool:
+        """Whether the lines leave hardly any room, so that some set gets one or two too many wherever they lie."""
+        many = self.lines * FULL.denominator >= sets.lines * FULL.numerator
+        return many and self.crowded_lines <= self.crowded_sets * (sets.ways + 2)
 
     @property
     def differs(self) -> float:
@@ -329,12 +338,19 @@ def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Geometry) ->
 
 
 def _lost_words(kernel: Kernel, params: Mapping[str, int], window: Window, sets: Geometry) -> str:
+    gets = "gets" if window.sets_used == 1 else "get"
+    if window.nearly_fills(sets):
+        return (
+            f"{window.subject} {window.lines:,} lines, which nearly fill the {sets.lines:,} of the cache, but "
+            f"{window.sets_used} of {sets.count} sets {gets} more than {sets.ways} of them, so more bytes move than "
+            f"predicted"
+        )
     array = next(a for a in kernel.arrays if a.name == window.array)
     apart = f"{window.stride_bytes:,} B apart" if window.stride_bytes else "in the same sets"
     what = (
         f"{window.subject} {window.lines:,} lines, which would fit, but {window.sets_used} of {sets.count} "
-        f"sets get more than {sets.ways} of them, because lines of {window.array} are {apart}, so more bytes move than "
-        f"predicted"
+        f"sets {gets} more than {sets.ways} of them, because lines of {window.array} are {apart}, so more bytes move "
+        f"than predicted"
     )
     values = numbers(kernel, params)
     row = row_bytes(array, values)

@@ -97,6 +97,17 @@ def test_streams_side_by_side(n: int) -> None:
     assert flagged(k, {"n": n}, SMALL) == there == (n != 1000)
 
 
+def test_a_nearly_full_cache_is_not_put_down_to_the_distance_of_lines() -> None:
+    """500 lines of b in a row and one of a: the lines that one set gets too many of are a way apart, as any are."""
+    text = "kernel k(n):\n    in b: f64[n, 4]\n    inout a: f64[n]\n    for i in range(n), j in range(n):\n"
+    text += "        a[i] += b[j, 0] * b[i, 1]\n"
+    k = kernel(load_file(Source("k.roof", text)), None)
+    assert misses(k, {"n": 1000}, L1, 8) > 1.5 * misses(k, {"n": 1000}, L1, None)
+    (words,) = conflict_words(k, {"n": 1000}, L1)
+    assert "501 lines, which nearly fill the 512 of the cache" in words and "1 of 64 sets gets more" in words
+    assert "apart" not in words
+
+
 def test_what_is_just_too_large_is_kept_in_part() -> None:
     """512 lines of B and 8 rows more than fit: fully associative LRU misses all of them, sets keep most."""
     k, sizes = model("minplus"), {"n": 64}
