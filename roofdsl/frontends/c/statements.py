@@ -15,7 +15,7 @@ from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split
 from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
-from roofdsl.frontends.c.nests import Nests
+from roofdsl.frontends.c.loops import Loops
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Unknown, Variable
@@ -43,9 +43,9 @@ class Statements:
     def __init__(self, context: Context, values: Values) -> None:
         self.context, self.values = context, values
         self.follower = Follower(context, values)
-        self.nests = Nests(context, values, self.follower, self)
+        self.loops = Loops(context, values, self.follower, self)
         self.choices = Choices(context, values.conditions, self.scoped)
-        self.follower.loops = self.nests.followed
+        self.follower.loops = self.loops.followed
         self.assertions = Assertions(context, values)
         self.assignments = Assignments(context, values, self.follower)
         self.structures = self.assignments.structures
@@ -117,7 +117,7 @@ class Statements:
             case c_ast.UnaryOp(op="++" | "--" | "p++" | "p--"):
                 self.assignments.assign(node)
             case c_ast.For():
-                self.nests.loop(node, parallel)
+                self.loops.loop(node, parallel)
             case c_ast.If():
                 self._if(node)
             case c_ast.FuncCall():

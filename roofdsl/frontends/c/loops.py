@@ -33,7 +33,7 @@ class Writer(Protocol):
     def statement(self, node: Any, parallel: int = 0) -> None: ...
 
 
-class Nests:
+class Loops:
     """Reads `for` loops."""
 
     def __init__(self, context: Context, values: Values, follower: Follower, statements: Writer) -> None:
