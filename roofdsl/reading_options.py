@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from roofdsl.lang.record import Record
 
 
@@ -29,3 +32,13 @@ def current() -> Options:
 def use(options: Options) -> None:
     """Read files with these options from now on."""
     _Current.options = options
+
+
+@contextmanager
+def for_one_command() -> Iterator[None]:
+    """After the work in here, the options from before are in force again: a program may run several commands."""
+    before = current()
+    try:
+        yield
+    finally:
+        use(before)

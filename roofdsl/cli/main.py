@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from roofdsl import __version__, budget
+from roofdsl import __version__, budget, reading_options
 from roofdsl.cli.budget import summary, take_budget
 from roofdsl.cli.code_options import take_reading_options
 from roofdsl.cli.failure import NO_ROOM, Failure, failure_of, for_people, out_of_budget, with_unit_joined
@@ -118,7 +118,7 @@ def run(args: list[str], debug: bool = False, spoken: Callable[[Failure], str] =
 
     With `debug`, all errors but those of usage are raised.
     """
-    with visible_output():
+    with visible_output(), reading_options.for_one_command():
         return _run_in_budget(args, debug, spoken)
 
 

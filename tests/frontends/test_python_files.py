@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl import reading_options
 from roofdsl.api import derive, einsum, from_python, predict
 from roofdsl.cli.main import run
 from roofdsl.frontends.python.read import readings
@@ -343,3 +344,11 @@ def test_functions_of_plain_numbers_cost_nothing() -> None:
     assert derive(from_python(cosines), n=10).work.total.value == 10
     found = derive(from_python(narrow), n=10).work
     assert found.total.value == 10 and list(found.by_type) == ["f64"]
+
+
+def test_options_for_reading_code_hold_for_one_command(tmp_path: Path) -> None:
+    """Functions that a program read after a command had its `--shape`."""
+    file = tmp_path / "f.py"
+    file.write_text("def f(x, y):\n    y[:] = 2 * x\n", encoding="utf-8")
+    assert run(["derive", str(file), "--shape", "x=n:f32", "--shape", "y=n:f32"]) == 0
+    assert reading_options.current() == reading_options.Options()
