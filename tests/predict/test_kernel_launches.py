@@ -202,7 +202,7 @@ def test_launches_that_take_too_long_to_count_are_an_error() -> None:
     assert order is not None and order.text
     with budget.beginning(1.0, budget.DEFAULT_BYTES, whole=False), pytest.raises(CommandError) as found:
         launches_of_kernel(kernel_of(order.text), sizes, on)
-    assert "counting the launches of kernel jacobi2d_time takes too long (left out " in found.value.message
+    assert "counting the launches of kernel jacobi2d_time takes too long (left out to stay" in found.value.message
 
 
 def test_copies_are_one_launch_of_their_own_traffic() -> None:
@@ -250,21 +250,6 @@ def test_a_chain_of_dependences_runs_on_one_thread() -> None:
         assert any("so one thread runs it" in note for note in p.assumptions)
         assert not any("launches of the generated code" in note for note in p.assumptions)
         assert not is_spread(of)
-
-
-def test_what_is_assumed_of_l1_is_true_of_one_thread_and_of_warps() -> None:
-    """A chain beside a loop that threads share: two launches, and each is told what its accesses move."""
-    chain = "    for i in range(1, n):\n        x[i] = 2 * x[i - 1]\n"
-    spread = "    for j in range(n):\n        z[j] = 3 * y[j]\n"
-    declared = "kernel q(n):\n    inout x: f64[n]\n    in y: f64[n]\n    out z: f64[n]\n"
-    warps, one = "L1: a warp of 32 iterations moves each touched sector of 32 B once", "L1: one thread runs, so each"
-    v100 = load_machine("v100")
-    for body, expected in ((chain, (0, 1)), (spread, (1, 0)), (chain + spread, (1, 1))):
-        p = predict(kernel_of(declared + body), {"n": 1000}, v100)
-        found = tuple(sum(start in note for note in p.assumptions) for start in (warps, one))
-        assert found == expected, p.assumptions
-        if body == chain:
-            assert next(level for level in p.levels if level.name == "L1").bytes == 999 * 2 * 32
 
 
 def test_a_sum_is_made_by_blocks_and_joined_by_one_more() -> None:
