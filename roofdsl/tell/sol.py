@@ -21,11 +21,6 @@ from roofdsl.tell.prediction import NOTHING
 
 SCHEMA = "roofdsl.sol/1"
 
-TIME_OF = {
-    "operations": "the time of the operations at the machine's rates",
-    "launches": "the time of the launch itself",
-}
-"""What the floor is the time of, for terms that are no traffic."""
 
 SLOWLY = " (`predict` counts all bytes, which may take too long at these sizes.)"
 """For a time that is certain, or bounded, without all bytes."""
@@ -70,8 +65,10 @@ def blocks(found: SpeedOfLight, text: Printed | None = None) -> list[Block]:
 
 def _limited_by(floor: Floor) -> str:
     """`the time of the operations at the machine's rates`, or the traffic and why no order moves less."""
-    why = floor.by.argument
-    return TIME_OF.get(why) or f"the time of the {floor.by.name} traffic, because {ARGUMENTS[why]}"
+    why = ARGUMENTS[floor.by.argument]
+    if floor.by.argument in ("operations", "launches"):
+        return f"the time of {why}"
+    return f"the time of the {floor.by.name} traffic, because {why}"
 
 
 def _printed(found: SpeedOfLight, text: Printed) -> list[Block]:
@@ -96,7 +93,7 @@ def _compared(best: Schedule, text: Printed) -> str:
     if text.estimate is None:
         return "" if text.kind == "lines" and not best.directives else _not_predicted(text)
     command = "predict" if text.traffic is None else f"predict --traffic {text.traffic}"
-    this = "the printed kernel" if text.text else "the kernel with these lines"
+    this = _named(text)
     gives, slowly = f"`{command}` gives {this}", ""
     if text.estimate.at_most:
         gives, slowly = f"By the rules of `{command}`, {this} takes", SLOWLY
@@ -114,6 +111,7 @@ def _compared(best: Schedule, text: Printed) -> str:
 
 
 def _named(text: Printed) -> str:
+    """The kernel that a text is, or that it is a part of."""
     return "the printed kernel" if text.text else "the kernel with these lines"
 
 
