@@ -112,12 +112,22 @@ def _run(command: Sequence[str]) -> str:
     return done.stdout
 
 
+UNSUPPORTED = "unsupported instruction"
+"""What llvm-mca says of an instruction for which it has no times on the processor."""
+
+
 def _mca(path: str, body: Sequence[str]) -> float:
     """Cycles per iteration by llvm-mca, which runs a hundred iterations."""
     with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
         source = Path(folder) / "loop.s"
         source.write_text("\n".join(body) + "\n", encoding="utf-8")
-        said = _run([path, "-mcpu=native", f"-iterations={_ITERATIONS}", str(source)])
+        try:
+            said = _run([path, "-mcpu=native", f"-iterations={_ITERATIONS}", str(source)])
+        except NoInCore as error:
+            if UNSUPPORTED not in str(error):
+                raise
+            tool = version("llvm-mca", path)
+            raise NoInCore(f"{tool} does not know all instructions of this processor; try a newer version") from None
     found = re.search(r"^Total Cycles:\s+(\d+)", said, re.MULTILINE)
     if found is None:
         raise NoInCore("llvm-mca's output is not understood: it has no `Total Cycles`")
