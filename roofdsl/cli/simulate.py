@@ -147,15 +147,19 @@ def simulate(
     ]
     _show(runs, histogram=histogram, as_json=as_json)
     if figure is not None:  # the numbers are printed by now, whatever happens to the figure
-        from roofdsl.plot.board import save_figure
-        from roofdsl.plot.kinds.traffic import draw_traffic
+        _save_curve(Path(figure), kernels[0][0], runs[0], caches, look)
 
-        (kernel, _), (run,) = kernels[0], runs
-        best = None if bypass else run.best
-        content = traffic_content(
-            kernel, run.parameters, run.convention, line, machine=machine, curve=run.curve, best=best
-        )
-        save_figure(Path(figure), draw_traffic(content, look=look))
+
+def _save_curve(path: Path, kernel: Kernel, run: SimulatedRun, caches: Caches, look: Look) -> None:
+    """Draw Q(Z) of a simulated kernel beside its plateaus."""
+    from roofdsl.plot.board import save_figure
+    from roofdsl.plot.kinds.traffic import draw_traffic
+
+    best = None if caches.bypass else run.best
+    content = traffic_content(
+        kernel, run.parameters, run.convention, caches.line, machine=caches.machine, curve=run.curve, best=best
+    )
+    save_figure(path, draw_traffic(content, look=look))
 
 
 def _refuse_pairs(  # noqa: PLR0917
