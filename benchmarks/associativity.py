@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.kernels import MODELS, ROOT
 from benchmarks.measure import markdown
 from benchmarks.sizes import FIXED, STEP, accesses_at, is_legal, sizes_for
-from roofdsl.counts.conflicts import Geometry, conflicts, is_flagged
+from roofdsl.counts.set_conflicts import Geometry, conflicts, is_flagged
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.accesses import statements

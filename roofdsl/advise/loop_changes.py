@@ -10,7 +10,7 @@ from roofdsl.advise import edits
 from roofdsl.advise.candidate import DEPENDENCES, Candidate, Found, Refused, Subject
 from roofdsl.advise.evaluate import Illegal, levels_cost, require_legal_change
 from roofdsl.advise.register_blocks import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
-from roofdsl.advise.thread_blocks import in_words, keeps_updates, thread_blocks
+from roofdsl.advise.thread_register_blocks import in_words, keeps_updates, thread_blocks
 from roofdsl.advise.tile_sizes import Cost, Sizes, best_tiles, choices, extents
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from functools import partial
 from typing import Any
 
-from roofdsl.checks.conflicts import MOST, Pair, distinct, pairs_of
+from roofdsl.checks.dependence_pairs import MOST, Pair, distinct, pairs_of
 from roofdsl.checks.execution_order import (
     Earlier,
     Use,

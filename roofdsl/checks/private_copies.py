@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from roofdsl.checks.conflicts import alike
+from roofdsl.checks.dependence_pairs import alike
 from roofdsl.checks.execution_order import Earlier, Use, uses, ways_before
 from roofdsl.checks.parallel_loops import members_of_loops, outermost, outside_of, parallel_loops, proven
 from roofdsl.lang.diagnostics import InputError

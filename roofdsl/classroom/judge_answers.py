@@ -248,7 +248,7 @@ def quantities(part: VersionPart, text: str) -> list[tuple[Fraction, str]] | Ver
     except UnknownNameError as error:
         if not unit:
             return Verdict(False, _unreadable("a number", error), reading=reading)
-        message = f"`{error.name}` is not a unit of {asked.words()}; write `225 {unit}`."
+        message = f"`{error.name}` is not a unit of {asked.words()}; give a number with a unit, such as `3.5 {unit}`."
         return Verdict(False, message, reading=reading)
     except FormulaError as error:
         return Verdict(False, _unreadable("a number", error), reading=reading)

@@ -101,4 +101,5 @@ def _applied(kernel: Kernel, values: dict[str, int], caches: tuple[tuple[str, in
             return source_of(found, tiles_in_tiles.lines(found, plan, tiles_in_tiles.nested(plan, values, elements)))
         return source_of(found, lines(found, plan, *sides_at(plan, values, elements[-1])))
     except NoTiling as error:
-        raise CommandError(f"no tile is known for kernel {kernel.name}: {error}") from None
+        help = "`roofdsl advise` tries tiles for other loop nests; for sweeps in a time loop, see `roofdsl sol`"
+        raise CommandError(f"no tile is known for kernel {kernel.name}: {error}", help) from None

@@ -59,7 +59,7 @@ def require_affine(kernel: Kernel, what: str = "this analysis", instead: str = I
     read = first_read(kernel)
     subscripts = ", ".join(map(str, read.subscripts))
     raise CommandError(
-        f"what kernel {kernel.name} accesses depends on data (it reads `{read.array.name}[{subscripts}]` in a "
+        f"the accesses of kernel {kernel.name} depend on data (it reads `{read.array.name}[{subscripts}]` in a "
         f"subscript or loop bound), so {what} is not available for it",
         instead,
     )

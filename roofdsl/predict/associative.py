@@ -17,7 +17,7 @@ from roofdsl.predict.time_model import larger_direction
 from roofdsl.simulate.cache_levels import CacheLevel, WriteMiss
 
 if TYPE_CHECKING:
-    from roofdsl.counts.conflicts import Geometry
+    from roofdsl.counts.set_conflicts import Geometry
 
 LONGEST = 300_000_000
 """A kernel of at most this many accesses is simulated with the sets of the caches."""
@@ -42,7 +42,7 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
     for cache in machine.caches:
         sets = sets_of(cache)
         if sets is not None and sets.size_bytes // sets.ways < HASHED_BYTES:
-            from roofdsl.counts.conflicts import conflict_words
+            from roofdsl.counts.set_conflicts import conflict_words
 
             found += [
                 f"{cache.name}: {words} (use --sets to include this)" for words in conflict_words(kernel, values, sets)
@@ -52,7 +52,7 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
 
 def sets_of(cache: Cache) -> Geometry | None:
     """The sets of the cache; None if the machine states no ways or no line, or if its lines do not fill whole sets."""
-    from roofdsl.counts.conflicts import Geometry
+    from roofdsl.counts.set_conflicts import Geometry
 
     if cache.ways is None or cache.line_bytes is None or cache.size_bytes % (cache.ways * cache.line_bytes):
         return None

@@ -185,7 +185,7 @@ def division_of_nest(kernel: Kernel, values: Mapping[str, int]) -> Division:
 def undivided(kernel: Kernel) -> str:
     """Why the generated code cannot share the kernel's work among cores."""
     if is_indirect(kernel):
-        return f"what {kernel.name} accesses depends on data, and the code generated for such kernels runs on one core"
+        return f"the accesses of {kernel.name} depend on data, and the code generated for such kernels runs on one core"
     return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
 
 

@@ -63,7 +63,7 @@ class Tight(Record):
 
 def tight_of(at: Sized, machine: Machine) -> Tight:
     """The arrays whose lines fall into too few sets of a cache in some loop. One iteration of each loop is examined."""
-    from roofdsl.counts.conflicts import conflicts
+    from roofdsl.counts.set_conflicts import conflicts
     from roofdsl.predict.associative import sets_of
 
     begins = places(at.kernel, at.values)

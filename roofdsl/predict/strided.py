@@ -26,7 +26,7 @@ from roofdsl.predict.few_sets import FEW_SETS, Tight, tight_of
 from roofdsl.predict.level_time import LevelTime
 
 if TYPE_CHECKING:
-    from roofdsl.counts.conflicts import Geometry
+    from roofdsl.counts.set_conflicts import Geometry
 
 MOST_ACCESSES = 100_000_000
 """Sets are simulated up to this many accesses (two seconds); beyond that, a column fits as a whole or not at all."""

@@ -20,7 +20,7 @@ from roofdsl.advise.evaluate import Case, Estimate, completed, estimate_at_most
 from roofdsl.advise.kernel_text import lowered
 from roofdsl.advise.loop_changes import known_extents, registers
 from roofdsl.advise.register_blocks import blocked, nests_to_block
-from roofdsl.advise.thread_blocks import in_words, keeps_updates, thread_blocks
+from roofdsl.advise.thread_register_blocks import in_words, keeps_updates, thread_blocks
 from roofdsl.advise.traffic_upper_bound import NoBound
 from roofdsl.bounds.held_reads import without_own_tiles
 from roofdsl.counts.traffic_at import OutOfReach, access_count

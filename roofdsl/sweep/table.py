@@ -1,4 +1,4 @@
-"""The table of a sweep: columns over points, and the best points in it."""
+"""The table of a sweep: columns over points, and the best points in it. `tell.sweep` prints it."""
 
 from __future__ import annotations
 

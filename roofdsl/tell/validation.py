@@ -59,7 +59,10 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
             out += [items(c.causes, 1, "- ")]
     for c in comparisons:
         if c.disturbed:
-            out += [Gap(), line(f"{_kernel(c.prediction)}: inconclusive: {c.disturbed}", 0)]
+            out += [
+                Gap(),
+                line(f"{_kernel(c.prediction)}: inconclusive: {c.disturbed}; measure it again on a quiet computer", 0),
+            ]
     out += _energies(comparisons)
     if len(comparisons) > 1:
         spread = spread_of(distribution([c.ratio for c in comparisons]))

@@ -11,7 +11,7 @@ from subprocess import run
 
 import pytest
 
-from roofdsl.checks import conflicts, deep, legality
+from roofdsl.checks import deep, dependence_pairs, legality
 from roofdsl.checks.deep import deep_check, require_legal
 from roofdsl.checks.legality import find_reversal
 from roofdsl.lang import codes
@@ -227,7 +227,7 @@ def test_regrouping_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _allow_pairs(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    for module in (conflicts, legality):
+    for module in (dependence_pairs, legality):
         monkeypatch.setattr(module, "MOST", most)
 
 

@@ -60,7 +60,7 @@ def test_the_document_of_a_check(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("answer", "told"), [
     ((), "rate: not answered, 0 of 1\n"),
-    (("rate=1 parsec",), "`parsec` is not a unit of a rate of operations; write `225 GFLOP/s`.\n"),
+    (("rate=1 parsec",), "`parsec` is not a unit of a rate of operations; give a number with a unit,\n  such as"),
     (("rate=2 +",), "This cannot be read as a number. The formula ends where a number or a name is\n  expected.\n"),
 ])  # fmt: skip
 def test_answers_that_are_missing_or_no_numbers(

@@ -37,7 +37,7 @@ REFUSED = (
 def test_refused(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(list(command)) == 2
     told = capsys.readouterr().err
-    assert "what kernel spmv_csr accesses depends on data" in told and "is not available for it" in told
+    assert "the accesses of kernel spmv_csr depend on data" in told and "is not available for it" in told
     instead = "use the variant `" if command[0] == "emit" else "simulate --data"
     assert instead in told and "Traceback" not in told
 

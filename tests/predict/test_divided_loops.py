@@ -295,4 +295,4 @@ def test_code_whose_accesses_data_choose_is_not_called_dependent() -> None:
         "    for i in range(n):\n        y[i] = x[col[i]]\n"
     )
     told = undivided(gather)
-    assert "what gather accesses depends on data" in told and "independent" not in told
+    assert "the accesses of gather depend on data" in told and "independent" not in told

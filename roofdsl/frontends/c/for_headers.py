@@ -223,7 +223,7 @@ class Headers:
                 return bound
 
     def _step(self, node: Any, name: str) -> Poly:
-        help = "step by a positive number or a size: `i++`, `i += 4`, `i -= 2`"
+        help = "step by a number or a size, up or down: `i++`, `i += 4`, `i -= 2`"
         match node:
             case c_ast.UnaryOp(op="++" | "p++"):
                 return Poly.number(1)

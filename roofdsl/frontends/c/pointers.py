@@ -1,4 +1,7 @@
-"""Elements and pointers: every access is of a known array with known subscripts, or is refused."""
+"""Elements and pointers: every access is of a known array with known subscripts, or is refused.
+
+An array of structures has one more dimension, along which the members lie (`Pointers.field`, `layouts`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whole structures: copies, initial values, arguments and results of functions, one member after the other."""
+"""Whole structures: copies, initial values, arguments and results of functions, one member after the other.
+
+`pointers` reads single members, and makes arrays of arrays of structures.
+"""
 
 from __future__ import annotations
 

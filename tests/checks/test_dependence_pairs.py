@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.checks import conflicts, legality
-from roofdsl.checks.conflicts import Pair, alike, pairs_of
+from roofdsl.checks import dependence_pairs, legality
+from roofdsl.checks.dependence_pairs import Pair, alike, pairs_of
 from roofdsl.checks.legality import find_carried, find_reversal
 from roofdsl.checks.parallel_loops import members_of_loops
 from roofdsl.checks.private_copies import private_loops
@@ -108,7 +108,7 @@ def test_64_results_in_scalars_are_private_after_few_questions(monkeypatch: pyte
     assert asked < 4 * 225, asked  # two loops, and j also with different i
     placed = tuple(statements(kernel.body))
     members = list(range(len(placed)))
-    distances = conflicts.distinct(pairs_of(placed, members, {"C"}), placed, textual=False)
+    distances = dependence_pairs.distinct(pairs_of(placed, members, {"C"}), placed, textual=False)
     assert len(distances) == 225
     names = [a.name for a in kernel.arrays if a.intent == "temp"]
     assert set(alike(placed, members, names).values()) == {"c0_0"}

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from roofdsl.advise import loop_changes
 from roofdsl.advise.advise import Advised, advise
 from roofdsl.advise.register_blocks import Nest, nests_to_block
-from roofdsl.advise.thread_blocks import keeps_updates, registers, thread_blocks
+from roofdsl.advise.thread_register_blocks import keeps_updates, registers, thread_blocks
 from roofdsl.checks.deep import require_legal
 from roofdsl.cli.main import cli
 from roofdsl.lang.source import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.counts.conflicts import Geometry, Window, conflict_words, conflicts, is_flagged
+from roofdsl.counts.set_conflicts import Geometry, Window, conflict_words, conflicts, is_flagged
 from roofdsl.counts.traffic_at import access_count
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
