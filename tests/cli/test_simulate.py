@@ -111,7 +111,7 @@ def test_the_histogram_of_sets(roofdsl: Run) -> None:
         ),
         ("gemv --histogram --sets 4 --ways 4 --set n=9", "leave out `--ways 4`"),
         (
-            "gemv --histogram --sector 32B --write through --around --set n=9",
+            "gemv --histogram --line 64B --sector 32B --write through --around --set n=9",
             "`--sector 32B`, `--write through` and `--around`",
         ),
         (
