@@ -28,7 +28,8 @@ from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.other_load import Others
 from roofdsl.measure.timing import Plan
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.validate.run import clock_here
 
 MATRICES = (

@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_names
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.ranges import parse_ranges, points_of
 from roofdsl.sweep.run import Sweep, sweep

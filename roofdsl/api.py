@@ -44,8 +44,8 @@ from roofdsl.machine.kernel_sources import (
 from roofdsl.machine.model import Machine
 from roofdsl.plot.traffic_content import traffic_content
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predicted
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
 from roofdsl.store.atomic import write_whole

@@ -7,7 +7,7 @@
 
 # %%
 from roofdsl.api import derive, machine, predict, roofline
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 
 h100 = machine("h100_guide")
 SPARSE = Options(unit="tensor_sparse")  # the guide's peaks are those with structured sparsity

@@ -23,7 +23,7 @@ from roofdsl.cli.main import run
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, shipped_names
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import ProgramPrediction, predict_launches
 from roofdsl.predict.threshold import Question, program_bounds
 

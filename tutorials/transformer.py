@@ -23,7 +23,7 @@ from roofdsl.plot.roofline_points import explained_point
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.break_even import break_even
 from roofdsl.predict.collectives import network_of
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches
 from roofdsl.predict.sharded import predict_sharded, shard
 from roofdsl.predict.time_forms import program_terms, summed, terms_of

@@ -26,7 +26,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.prediction import Prediction
 
 LEAST_STEP = Fraction(21, 20)

@@ -11,7 +11,7 @@ from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.record import Record
 from roofdsl.lang.write import written
 from roofdsl.loops.model import Kernel
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 
 DEPENDENCES = "every dependence keeps its order"
 

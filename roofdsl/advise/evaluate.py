@@ -20,11 +20,12 @@ from roofdsl.machine.model import BandwidthCeiling, Machine, Memory
 from roofdsl.predict.access_orders import Orders, orders_of
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.given_counts import predict_counts
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.kernel_launches import KernelLaunches, launches_of_kernel
 from roofdsl.predict.level_traffic import is_first_level, nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.loops_as_launched import AsLaunched
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.time_model import capped_bandwidth, larger_direction
 

@@ -13,7 +13,7 @@ from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction, predict_launches
 from roofdsl.predict.time_model import LAUNCH

@@ -31,7 +31,8 @@ def _roofline(version: StudentVersion, plot: Mapping[str, Any], path: Path) -> N
     from roofdsl.plot.kinds.roofline import draw_roofline
     from roofdsl.plot.roofline_points import point_of
     from roofdsl.plot.roofs import roofs_of
-    from roofdsl.predict.kernel import Options, predict
+    from roofdsl.predict.kernel import predict
+    from roofdsl.predict.options import Options
 
     machine = version.machine(plot["machine"])
     options = Options(levels="memory")

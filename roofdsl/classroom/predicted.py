@@ -8,7 +8,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 
 

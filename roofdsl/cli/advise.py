@@ -34,7 +34,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.plot.advised import Change, Floor, draw_advice
 from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.look import Look
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.tell.advice import blocks, short, to_json, where_time_goes
 from roofdsl.tell.blocks import Block, Gap, line

@@ -27,7 +27,7 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.look import Look
 from roofdsl.predict.collectives import KINDS, Kind, Topology, collective, network_of
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.routes import collective_among
 from roofdsl.predict.sharded import Result, predict_sharded, shard
 from roofdsl.tell.collective import blocks as of_collective

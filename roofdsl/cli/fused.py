@@ -8,7 +8,8 @@ from roofdsl.loops.load import kernel
 from roofdsl.machine.find import checked_file, find_model
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_number, show_time
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.reading_options import current, use
 

@@ -29,7 +29,7 @@ from roofdsl.measure.measurement import load
 from roofdsl.plot import kinds
 from roofdsl.plot.board import check_name, save_figure
 from roofdsl.plot.kind import Asked, Kind, Option
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.run import compare_all
 

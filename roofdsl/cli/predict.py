@@ -32,9 +32,9 @@ from roofdsl.machine.energy_roofline import require_energy
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import Code, Model
-from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.predict.kernel import predict as predict_kernel
 from roofdsl.predict.occupancy import Block
+from roofdsl.predict.options import Accesses, Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction, predict_launches
 from roofdsl.tell import prediction, program_prediction

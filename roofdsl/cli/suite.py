@@ -24,7 +24,7 @@ from roofdsl.loops.load import kernel as load_kernel
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import GROUPS, SIZES, find_model, load_machine, shipped, standard_sizes
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.store.atomic import check_writable, write_whole
 from roofdsl.suite.rows import Subject, forms, rows
 from roofdsl.tell.suite import blocks, forms_to_json, of_forms, to_csv, to_json

@@ -25,7 +25,7 @@ from roofdsl.loops.program_at_sizes import program_sizes
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.look import Look
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.sweep.journal import Journal, journaled
 from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.program import swept_program

@@ -24,7 +24,7 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.threshold import SEARCH_TO, Bounds, Question, kernel_bounds, program_bounds
 from roofdsl.predict.time_forms import Terms, kernel_terms, program_terms, summed
 from roofdsl.predict.time_model import COMPUTE

@@ -39,7 +39,7 @@ from roofdsl.plot.kinds.roofline import draw_roofline
 from roofdsl.plot.look import Look
 from roofdsl.plot.roofline_points import overlay, overlay_point
 from roofdsl.plot.roofs import roofs_of
-from roofdsl.predict.kernel import Accesses, Options
+from roofdsl.predict.options import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.profiler.measured_points import Points
 from roofdsl.store.atomic import check_writable

@@ -15,7 +15,8 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import Code, without_in_core
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.library import TooHard
 

@@ -12,7 +12,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.plot.look import USUAL, Look, warn_about_figure
 from roofdsl.plot.roofline_points import common_sizes
 from roofdsl.plot.roofs import Ceilings
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction, predict_launches
 from roofdsl.validate.compare import Comparison

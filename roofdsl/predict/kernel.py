@@ -36,13 +36,11 @@ from roofdsl.predict.index_array_checks import check_available, values_given
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
 from roofdsl.predict.launch_statements import nests_alone
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy, latency_ceilings, occupancy
-from roofdsl.predict.options import DEFAULTS, Accesses, Options
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.some_cores import states_one_core
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.variants import in_its_order
-
-__all__ = ["DEFAULTS", "Accesses", "Options", "composed_again", "for_one_core", "is_timed_by_core", "predict"]
 
 
 def predict(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options = DEFAULTS) -> Prediction:

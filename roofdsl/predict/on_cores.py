@@ -25,7 +25,8 @@ from roofdsl.predict.expected_on_cores import (
     timed_on_cores,
 )
 from roofdsl.predict.in_core_time import without_in_core
-from roofdsl.predict.kernel import Options, for_one_core, predict
+from roofdsl.predict.kernel import for_one_core, predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Cores, Prediction
 from roofdsl.predict.some_cores import some_cores
 

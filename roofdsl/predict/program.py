@@ -16,7 +16,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
-from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.told_apart import told_apart
 

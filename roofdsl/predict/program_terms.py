@@ -11,8 +11,8 @@ from roofdsl.loops.integers import Const, IntExpr, add, mul
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_model import LoweredProgram
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options
 from roofdsl.predict.largest_of import NotExact
+from roofdsl.predict.options import Options
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, launch_seconds, level_seconds, link_seconds
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi

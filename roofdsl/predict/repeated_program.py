@@ -18,8 +18,9 @@ from roofdsl.loops.program_at_sizes import ProgramAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected_on_cores import timed_on_all_cores
-from roofdsl.predict.kernel import Options, composed_again, is_timed_by_core, predict
+from roofdsl.predict.kernel import composed_again, is_timed_by_core, predict
 from roofdsl.predict.levels_in_turn import in_turn
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 
 NOTE = "executed repeatedly: caches keep the data that the launches in between do not evict"

@@ -24,7 +24,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.time_model import bound_text, bounding, link_seconds
 from roofdsl.sets.quasi import Quasi

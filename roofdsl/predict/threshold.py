@@ -25,8 +25,9 @@ from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.allowed_sizes import first_allowed, last_allowed
 from roofdsl.predict.contraction import check_unit
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.largest_of import Interval, NotExact, largest
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import Units
 from roofdsl.predict.program_terms import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.time_forms import ANY, check_free

@@ -23,7 +23,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import statement_seconds
 from roofdsl.predict.contraction import check_unit
-from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.program import Units
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
 from roofdsl.sets.cases import Case, Cases

@@ -17,8 +17,9 @@ from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.in_core_time import Code, is_here
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.level_traffic import is_first_level
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor

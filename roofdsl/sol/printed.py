@@ -35,7 +35,8 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import sized
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import is_here
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.sets.library import LibraryFailure, TooHard
 from roofdsl.sol.answer import (
     SpeedOfLight,

@@ -14,7 +14,8 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sets.cases import Cases
 

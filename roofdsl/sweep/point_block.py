@@ -14,7 +14,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.grid import Grid
 from roofdsl.sweep.program import ProgramPlan, SweptProgram

@@ -17,7 +17,7 @@ from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.loops.program_model import LoweredProgram, program, require_launches
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import Units
 from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.numeric import EXACT, Points, TooLarge

@@ -16,7 +16,7 @@ from roofdsl.checks.deep import require_legal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.grid import Grid
 from roofdsl.sweep.point_block import Block, Strip, Variant, count_words, is_whole, put

@@ -20,7 +20,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.overtime import forking
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_at
 

@@ -18,9 +18,9 @@ from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
 from roofdsl.predict.compute import statement_seconds
 from roofdsl.predict.contraction import check_unit
 from roofdsl.predict.given_counts import no_ceiling
-from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.kernel_launches import is_spread, may_be_several
 from roofdsl.predict.level_traffic import is_first_level
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.time_model import (
     LAUNCH,
     LAUNCHES,

@@ -10,8 +10,9 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.findings import did_you_mean, plural
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.kernel_launches import launches_by_function
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.profiler.measured_points import MeasuredPoint, Points
 from roofdsl.validate.compare import DEFAULTS, Limits, Verdict

@@ -23,7 +23,8 @@ from roofdsl.measure.other_load import Others, wait_until_calm
 from roofdsl.measure.timing import Plan
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Accesses, Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Accesses, Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_at
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program

@@ -18,7 +18,8 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_model
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches
 from roofdsl.tell.advice import blocks, to_json, where_time_goes
 from roofdsl.tell.as_text import to_text

@@ -19,7 +19,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped, shipped_model
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.frontends.running import unfolded
 from tests.models.execute import execute, inputs
 from tests.oracle.values import same_result

@@ -12,8 +12,9 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped, shipped_models, standard_sizes
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.level_traffic import Hierarchy
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import kernel_of, machine
 

@@ -27,8 +27,8 @@ from roofdsl.api import (
     traffic_figure,
 )
 from roofdsl.cli.main import run
-from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predicted
+from roofdsl.predict.options import Options
 from roofdsl.validate.compare import DEFAULTS
 
 AXPY = """

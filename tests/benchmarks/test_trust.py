@@ -9,7 +9,7 @@ import pytest
 from benchmarks import associativity, sweeping, trust
 from benchmarks.associativity import CACHES, Case
 from benchmarks.kernels import ROOT, fresh, shipped
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.sweep.ranges import parse_ranges
 
 

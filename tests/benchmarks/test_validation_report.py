@@ -21,7 +21,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.measurement import MATH
 from roofdsl.predict.expected import Cause, Expected
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.validate.compare import compare
 from tests.measure.examples import EXAMPLE

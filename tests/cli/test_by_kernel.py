@@ -14,7 +14,7 @@ from roofdsl.plot.kinds import roofline
 from roofdsl.plot.kinds.roofline import draw_roofline
 from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import Roofs
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches
 from tests.cli.conftest import Run
 

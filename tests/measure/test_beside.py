@@ -26,7 +26,8 @@ from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.microkernels import beside
 from roofdsl.measure.multicore_timing import PIECE, Effort
 from roofdsl.measure.timing import usable_cores
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.measure.made_up import KIB, characterized
 
 L1, L2, L3 = Place("L1", 32 * KIB, 200e9), Place("L2", 1024 * KIB, 100e9), Place("L3", 32768 * KIB, 80e9)

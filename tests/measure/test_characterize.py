@@ -42,7 +42,8 @@ from roofdsl.measure.peaks import Peak
 from roofdsl.measure.timing import usable_cores
 from roofdsl.plot.bandwidth_curve import draw_sweep
 from roofdsl.plot.board import save_figure
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.measure.made_up import CPU, KIB, MANY, ONE_CORE, PEAKS, characterized, sweep
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -20,8 +20,8 @@ from roofdsl.measure.measurement import CORES, Measurement, load, save, source_h
 from roofdsl.measure.timing import Plan, usable_cores
 from roofdsl.plot.kinds.scaling import draw_scaling
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options
 from roofdsl.predict.on_cores import on_cores, scaling
+from roofdsl.predict.options import Options
 from roofdsl.validate.run import compare_all
 from tests.measure.examples import EXAMPLE
 from tests.predict.machines import kernel_of, machine

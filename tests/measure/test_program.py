@@ -26,7 +26,7 @@ from roofdsl.measure.program_gpu import measure_program_gpu
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verify import WrongResult
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_at
 from roofdsl.validate.compare import compare_program
 from tests.measure.fake_gpu import RATES, FakeGpu

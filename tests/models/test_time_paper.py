@@ -15,8 +15,8 @@ import pytest
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.given_counts import predict_counts
-from roofdsl.predict.kernel import Options
 from roofdsl.predict.measured_times import measured_times
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches, predict_program
 from roofdsl.predict.threshold import Question, program_bounds
 from tests.predict.machines import work

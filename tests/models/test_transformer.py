@@ -16,7 +16,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.loops.program_model import Launch, program
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches, predict_program
 from roofdsl.predict.threshold import Question, program_bounds

@@ -17,7 +17,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.page.assemble import to_page
 from roofdsl.page.content import Asked, content_of
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.measure.examples import EXAMPLE
 from tests.page.browser import Browser, browser, chromium
 from tests.page.kernels import kernel_of, machine_of

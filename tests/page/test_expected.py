@@ -13,7 +13,8 @@ from roofdsl.machine.find import load_machine
 from roofdsl.page.assemble import to_page
 from roofdsl.page.content import Asked, Content, content_of
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.measure.examples import EXAMPLE
 from tests.page.browser import browser, chromium
 from tests.page.javascript import evaluate

@@ -26,7 +26,8 @@ from roofdsl.page.count_forms import of_derivation
 from roofdsl.page.forms_in_javascript import function, truth
 from roofdsl.page.retype import retyped
 from roofdsl.page.sums import MOST_SUMMED, sum_function
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import fixed
 from roofdsl.sets.quasi import Quasi, floor

@@ -21,7 +21,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.page import content as content_module
 from roofdsl.page.content import Asked, Content, content_of
 from roofdsl.page.count_forms import TrafficForms
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from tests.page.javascript import evaluate
 from tests.page.kernels import kernel_of, machine_of

@@ -27,7 +27,8 @@ from roofdsl.plot.planes_content import (
     time_window,
 )
 from roofdsl.plot.roofs import roofs_of, with_launches
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_program
 from roofdsl.profiler.cited import points_named

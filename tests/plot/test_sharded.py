@@ -11,7 +11,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.plot.sharded import draw_sharded, lines_of
 from roofdsl.predict.collectives import network_of
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.sharded import Result, ShardedPrediction, predict_sharded, shard
 
 DEVICES = (8, 2, 4)  # in no order

@@ -9,7 +9,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.predict.hardware_traffic import Moving
-from roofdsl.predict.kernel import Options, _checked, _moving
+from roofdsl.predict.kernel import _checked, _moving
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 
 

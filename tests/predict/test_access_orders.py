@@ -16,8 +16,9 @@ from roofdsl.loops.thread_blocks import in_waves, launch_of
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.access_orders import orders_of
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.occupancy import Block
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from tests.oracle.lru import traffic
 from tests.predict.machines import kernel_of, machine

@@ -13,8 +13,9 @@ from roofdsl.loops.program_at_sizes import program_at
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import on_cores, scaling
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_at
 from tests.predict.machines import kernel_of
 

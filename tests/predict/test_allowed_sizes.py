@@ -7,7 +7,7 @@ import random
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.allowed_sizes import first_allowed, last_allowed
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.threshold import Question, kernel_bounds, program_bounds
 from tests.predict.machines import kernel_of, machine
 

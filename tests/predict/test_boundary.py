@@ -10,7 +10,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import models_folder
 from roofdsl.predict.boundary import memory_boundary
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.predict.machines import kernel_of, machine
 
 ADD = "kernel add(n):\n{}    in B, C: f64[n]\n    out A: f64[n]\n    for i in range(n):\n        A[i] = B[i] + C[i]\n"

@@ -14,7 +14,8 @@ from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import network_of
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_program
 from roofdsl.predict.sharded import predict_sharded, shard
 from roofdsl.predict.threshold import Question, program_bounds

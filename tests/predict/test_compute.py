@@ -14,7 +14,8 @@ from roofdsl.machine.model import ComputeCeiling
 from roofdsl.page.time_function import rates_of
 from roofdsl.predict.compute import compute_time
 from roofdsl.predict.contraction import check_unit
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches
 from roofdsl.sol.answer import speed_of_light
 from tests.predict.machines import kernel_of, machine, work

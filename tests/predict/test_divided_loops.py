@@ -14,8 +14,9 @@ from roofdsl.plot.kinds.scaling import draw_scaling
 from roofdsl.predict import in_core_time
 from roofdsl.predict.divided_loops import UNEVEN, division, in_words, undivided
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import on_cores, scaling
+from roofdsl.predict.options import Options
 from roofdsl.predict.some_cores import some_cores
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.prediction import blocks

@@ -20,8 +20,9 @@ from roofdsl.machine.energy_roofline import EnergyRoofline, Unstated, energy_roo
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import on_cores
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches
 from tests.predict.machines import kernel_of, machine
 

@@ -10,7 +10,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, machine_of, shipped
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import ProgramPrediction, predict_launches
 from roofdsl.predict.threshold import Question, program_bounds
 

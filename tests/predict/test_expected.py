@@ -16,7 +16,8 @@ from roofdsl.predict import in_core_time
 from roofdsl.predict.expected import Cause, joined
 from roofdsl.predict.hardware_traffic import Moved, Moving
 from roofdsl.predict.in_core_time import Code, composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
 from roofdsl.predict.some_cores import some_cores

@@ -12,7 +12,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.expected_rates import streams_of
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.predict.machines import kernel_of, machine, moving_of
 from tests.predict.test_write_allocate_share import NOTHING
 

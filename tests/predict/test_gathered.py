@@ -13,7 +13,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.measure.assembled import features
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.incore.machines import MACHINE
 from tests.predict.machines import kernel_of, machine, moving_of
 

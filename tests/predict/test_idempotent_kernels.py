@@ -13,7 +13,8 @@ from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.record import replace
 from roofdsl.predict.idempotent_kernels import CAUSE, changes_nothing_again
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.predict.machines import kernel_of, machine, moving_of
 
 HEAD = "kernel k(n):\n    in a, b: f64[n]\n    inout c, d: f64[n]\n    for i in range(n):\n        "

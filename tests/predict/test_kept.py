@@ -11,7 +11,8 @@ from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.predict.machines import kernel_of, machine, moving_of
 
 KIB = 1 << 10

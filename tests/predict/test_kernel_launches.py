@@ -20,9 +20,10 @@ from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, models_folder, shipped_models
 from roofdsl.page.content import _is_launched
 from roofdsl.predict.access_orders import orders_of
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.kernel_launches import is_spread, launches_by_function, launches_of_kernel
 from roofdsl.predict.occupancy import Block
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.told_apart import told_apart
 from roofdsl.sol.floor import floor

@@ -15,8 +15,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict import level_traffic
 from roofdsl.predict.boundary import boundary_behind, moved_behind
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.level_traffic import is_first_level
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import LevelTime, Prediction
 from tests.oracle.lru import register_bytes
 from tests.predict.machines import kernel_of, machine

@@ -9,8 +9,9 @@ import pytest
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.levels_in_turn import in_turn
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.sweep.time_terms import Plan
 from tests.predict.machines import kernel_of, machine

@@ -9,8 +9,9 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.links import stream_rate
+from roofdsl.predict.options import Options
 from tests.oracle.lru import traffic
 from tests.predict.machines import kernel_of, machine
 

@@ -23,8 +23,9 @@ from roofdsl.predict import in_core_time
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.expected_of_nests import IN_SEQUENCE, shared_out
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import on_cores
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
 from tests.predict.machines import kernel_of, machine

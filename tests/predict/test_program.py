@@ -9,7 +9,8 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.loops.program_model import program
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches, predict_program
 from tests.predict.machines import kernel_of, machine
 

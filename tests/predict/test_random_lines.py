@@ -17,8 +17,9 @@ from roofdsl.matrices.attach import with_data
 from roofdsl.predict.data_pass import data_traffic
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.level_time import LevelTime
+from roofdsl.predict.options import Options
 from roofdsl.predict.random_lines import Scattered, scattered_seconds
 from roofdsl.predict.strided import Lines
 from tests.models.shipped import model

@@ -13,7 +13,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.program_at_sizes import ProgramAt, program_at
 from roofdsl.machine.find import load_machine, machine_of
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_at
 from roofdsl.predict.repeated_program import gaps
 from tests.oracle.enumerate import run

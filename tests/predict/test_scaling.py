@@ -20,8 +20,9 @@ from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.machine.model import Machine
 from roofdsl.predict import in_core_time
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import by_one_core, on_cores, scaling
+from roofdsl.predict.options import Options
 from roofdsl.predict.some_cores import shared_levels, some_cores
 from tests.predict.machines import kernel_of, machine
 from tests.predict.test_ecm import CLOCK, FIVE_POINTS, SNB

@@ -21,9 +21,10 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.given_counts import predict_counts
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.measured_times import measured_times
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import machine, work
 

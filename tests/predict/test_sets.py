@@ -6,7 +6,8 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
 from tests.models.shipped import model

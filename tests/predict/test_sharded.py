@@ -13,7 +13,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.predict.collectives import Network, network_of
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.sharded import Result, Sharding, predict_sharded, shard
 from tests.predict.machines import kernel_of
 

@@ -12,8 +12,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict import in_core_time
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import on_cores, scaling
+from roofdsl.predict.options import Options
 from tests.predict.machines import kernel_of, machine
 
 CODE = Options(code=Code("stated"))

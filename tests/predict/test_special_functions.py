@@ -17,7 +17,8 @@ from roofdsl.machine.model import ComputeCeiling, Machine
 from roofdsl.page.count_forms import work_forms
 from roofdsl.page.time_function import rates_of
 from roofdsl.predict.compute import compute_time
-from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.time_forms import launch_forms
 from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.run import sweep

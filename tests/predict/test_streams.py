@@ -14,7 +14,8 @@ from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
 from roofdsl.predict.hardware_traffic import lost_by_sharing
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.time_forms import terms_of
 from tests.counts.test_streams import JACOBI, TRIAD
 from tests.oracle.loading import kernel_of

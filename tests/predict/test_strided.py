@@ -20,7 +20,8 @@ from roofdsl.predict.expected import Expected
 from roofdsl.predict.few_sets import Tight
 from roofdsl.predict.hardware_traffic import Moving
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.strided import PLACED, Narrow, Walks, walks_of
 from roofdsl.predict.strided_times import crowded_seconds, strided_seconds
 from tests.predict.machines import kernel_of, machine, moving_of

@@ -14,7 +14,8 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, shipped_names
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import DEFAULTS, Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
 from roofdsl.predict.threshold import Bounds, Question, kernel_bounds, program_bounds

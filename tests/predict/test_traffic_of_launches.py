@@ -10,8 +10,9 @@ from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.access_orders import orders_of
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.kernel_launches import _steps
+from roofdsl.predict.options import Options
 from tests.predict.launch_threads import behind_blocks, followed, from_registers, the_call
 from tests.predict.machines import kernel_of
 

@@ -7,7 +7,8 @@ import pytest
 from roofdsl.counts.sector_traffic import Transfers, transfers_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.variants import in_its_order
 from tests.predict.machines import kernel_of, machine
 

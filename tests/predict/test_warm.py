@@ -8,7 +8,8 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel as kernel_in
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 
 TEXT = """
 kernel triad(n):

@@ -17,7 +17,8 @@ from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.loops.block_shape import filled, lanes
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from tests.predict.machines import kernel_of
 
 SECTOR, WARP = 32, 32

@@ -17,7 +17,8 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.predict.machines import kernel_of, machine

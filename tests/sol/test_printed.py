@@ -15,7 +15,8 @@ from roofdsl.loops.load import kernel as pick
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_models
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.printed import Printed, printed
 from roofdsl.tell.as_text import to_text

@@ -16,7 +16,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, standard_sizes
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.suite.rows import Row, Subject, forms, largest, rows
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.suite import blocks, to_csv

@@ -8,7 +8,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.sweep.exact_forms import KernelForms
 from tests.sweep.test_equal import assert_equal, known_places, swept
 

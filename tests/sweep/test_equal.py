@@ -15,7 +15,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.run import Sweep, sweep
 from roofdsl.sweep.single_points import Outcome, Task, row_of

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from roofdsl.plot.sweep_thin import MOST_PLACES, MOST_STEPS, thinned
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.options import Options
 from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges

@@ -13,7 +13,8 @@ import pytest
 
 from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.sweep import single_points
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
 from roofdsl.sweep.single_points import TRIES, Outcome, Task, here, on_cluster, on_cores, solve

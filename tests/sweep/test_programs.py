@@ -14,7 +14,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.program_at_sizes import program_at
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_at
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
 from roofdsl.sweep.point_block import Variant

@@ -18,7 +18,8 @@ from roofdsl.machine.find import load_machine, machine_of, shipped_names
 from roofdsl.machine.model import Machine
 from roofdsl.measure.measurement import OTHERS, Launches, Measurement
 from roofdsl.plot.roofline_points import overlay
-from roofdsl.predict.kernel import Accesses, Options, predict
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Accesses, Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_at
 from roofdsl.tell.as_text import to_text

@@ -15,8 +15,9 @@ from roofdsl.machine.kernel_sources import kernel
 from roofdsl.measure.measurement import MATH, Measurement
 from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import on_cores
+from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.validation import blocks, to_json

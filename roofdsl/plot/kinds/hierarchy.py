@@ -16,8 +16,8 @@ from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.roofline_plane import origin_symbols, ridge_names, roofs_board
 from roofdsl.plot.roofline_points import Point, measured_points, points_of
 from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, require_roof, with_ceilings, with_mixes
-from roofdsl.predict.kernel import Options
 from roofdsl.predict.occupancy import Block
+from roofdsl.predict.options import Options
 from roofdsl.profiler.cited import points_named
 
 MARKERS = ("o", "s", "^", "D", "v", "P")  # by level, nearest first

@@ -16,8 +16,8 @@ from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.roofline_points import common_sizes, labels_of
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options
 from roofdsl.predict.on_cores import Scaling, scaling
+from roofdsl.predict.options import Options
 from roofdsl.validate.compare import Comparison
 
 Parameters = tuple[tuple[str, int], ...]
