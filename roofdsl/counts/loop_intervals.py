@@ -6,8 +6,8 @@ since comparing them takes longer than what is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from math import gcd
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from math import gcd, inf
 from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Interval
@@ -122,13 +122,24 @@ def most_boxes(env: Env, names: Iterable[str]) -> int:
 
 
 class Bounds(NamedTuple):
-    """The bounds of a loop. needed: the variables in them."""
+    """The bounds of a loop. needed: the variables in them. length: how far the loop goes on from its start, as far as
+    they say so by a number; otherwise infinity.
+    """
 
     loop: For
     starts: tuple[Form, ...]
     stops: tuple[Form, ...]
     step: int
     needed: tuple[str, ...]
+    length: float
+
+    @staticmethod
+    def of(loop: For, form: Callable[[IntExpr], Form]) -> Bounds:
+        starts, stops = tuple(map(form, loop.starts)), tuple(map(form, loop.stops))
+        needed = tuple(sorted(loop.start.symbols() | loop.stop.symbols()))
+        each = [affine(sub(stop, start)) for start in loop.starts for stop in loop.stops]
+        length = min((found.constant for found in each if not found.terms), default=inf)
+        return Bounds(loop, starts, stops, loop.step.evaluate({}), needed, length)
 
     def ends(self, env: Env) -> Interval:
         """The least first value, and the greatest value before which the loop ends, over all values of outer loops."""
@@ -140,14 +151,6 @@ class Bounds(NamedTuple):
         by = [dict(form.steps).get(over) for form in self.starts]
         ends = [dict(form.steps).get(over) for form in self.stops if over in form.symbols]
         return self.step == 1 and bool(ends) and {*by, *ends} == {1}
-
-    def lengths(self) -> Iterator[int]:
-        """How far the loop goes on from its start, as far as the bounds say so by numbers."""
-        for start in self.loop.starts:
-            for stop in self.loop.stops:
-                form = affine(sub(stop, start))
-                if not form.terms:
-                    yield form.constant
 
 
 class LoopIntervals:
@@ -173,9 +176,7 @@ class LoopIntervals:
         """The bounds of a loop, prepared."""
         found = self._bounds.get(id(loop))
         if found is None:
-            starts, stops = tuple(map(self.form, loop.starts)), tuple(map(self.form, loop.stops))
-            needed = tuple(sorted(loop.start.symbols() | loop.stop.symbols()))
-            found = self._bounds[id(loop)] = Bounds(loop, starts, stops, loop.step.evaluate({}), needed)
+            found = self._bounds[id(loop)] = Bounds.of(loop, self.form)
         return found
 
     def accesses(self, statement: Assign | Let) -> tuple[Access, ...]:
@@ -220,8 +221,7 @@ class LoopIntervals:
         """
         over = max(moving, key=lambda name: env[name].step)
         first, last, step, _ = env[over]
-        own = min(bounds.lengths(), default=0)
-        if not bounds.in_chunks(over) or any(env[name].step > own for name in moving if name != over):
+        if not bounds.in_chunks(over) or any(env[name].step > bounds.length for name in moving if name != over):
             return None
         at_zero = {**env, over: Values(0, 0)}
         start = max(form.interval(at_zero)[0] for form in bounds.starts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from roofdsl.counts.distinct_units import Amount, Box, distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.loop_intervals import Env, LoopIntervals, Values, most_boxes
 from roofdsl.counts.neighboring_references import filled_gaps, recurrences
-from roofdsl.counts.thread_turns import Gaps, gaps_of
+from roofdsl.counts.thread_turns import leaves_gaps
 from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 
@@ -51,7 +51,7 @@ class TouchedSets:
         self._touched: dict[Hashable, Sets] = {}
         self._boxes_of: dict[Hashable, tuple[Box, ...]] = {}
         self._counted: dict[Hashable, Amount] = {}
-        self._gaps: dict[int, Gaps] = {}
+        self._in_turns: dict[int, bool] = {}
         self._recurrences: dict[int, tuple[str, ...]] = {}
 
     def exceeds(self, sets: Sets) -> bool:
@@ -69,19 +69,19 @@ class TouchedSets:
         key = self.intervals.key(node, env)
         if key not in self._touched:
             if isinstance(node, For):
-                found = self._of_turns(node, env) if self._leaves_gaps(node, env) else self._of_loop(node, env)
+                found = self._of_turns(node, env) if self._has_turns(node) else self._of_loop(node, env)
             else:
                 found = self._of_statement(node, env)
             self._touched[key] = found
         return self._touched[key]
 
-    def _leaves_gaps(self, loop: For, env: Env) -> bool:
-        """Whether turns leave gaps between what iterations touch. The text of a loop decides when they do: asked anew
-        for every set, it takes half of all time.
+    def _has_turns(self, loop: For) -> bool:
+        """Whether turns of the loop leave gaps, which its text decides: asked anew for every set, it takes half of all
+        time.
         """
-        if id(loop) not in self._gaps:
-            self._gaps[id(loop)] = gaps_of(self.intervals, loop)
-        return self._gaps[id(loop)].are_left(env)
+        if id(loop) not in self._in_turns:
+            self._in_turns[id(loop)] = leaves_gaps(self.intervals, loop)
+        return self._in_turns[id(loop)]
 
     def _of_loop(self, loop: For, env: Env) -> Sets:
         values = self.intervals.hull(loop, env)
@@ -166,8 +166,8 @@ class TouchedSets:
         """What parts in sequence touch of an array. Boxes are keys, so that each stands once and they keep their order:
         hundreds of statements are joined, again and again.
         """
-        every: dict[Box, None] = {}
-        written, read_first, written_first = every.copy(), every.copy(), every.copy()
+        every, written = dict[Box, None](), dict[Box, None]()
+        read_first, written_first = dict[Box, None](), dict[Box, None]()
         for part in parts:
             begin = self._still_written_first(name, read_first, part)
             read_first |= dict.fromkeys(_not_in(written, part.read_first))
@@ -176,18 +176,20 @@ class TouchedSets:
             written |= dict.fromkeys(part.written)
         return Touched(*map(tuple, (every, written, read_first, written_first)))
 
-    def _still_written_first(self, name: str, read: Iterable[Box], after: Touched) -> tuple[Box, ...]:
+    def _still_written_first(self, name: str, read: Collection[Box], after: Touched) -> tuple[Box, ...]:
         """What `after` writes first, without the boxes of which a sector may have been read first before it.
 
         read: what was.
         """
-        before = dict.fromkeys(read)
+        if not after.written_first:
+            return ()
+        before = tuple(read)
         return tuple(
             box
             for box in after.written_first
-            if box not in before  # the quick answer for `x[i] += ...`
+            if box not in read  # the quick answer for `x[i] += ...`
             and not any(_overlap(box, other) for other in before)
-            and not self._common(name, (box,), tuple(before))
+            and not self._common(name, (box,), before)
         )
 
     def _never_read_first(self, name: str, touched: Touched) -> tuple[Box, ...]:
@@ -262,10 +264,9 @@ class TouchedSets:
         return one + other - both
 
 
-def _not_in(boxes: Iterable[Box], others: Sequence[Box]) -> tuple[Box, ...]:
+def _not_in(boxes: Collection[Box], others: Sequence[Box]) -> tuple[Box, ...]:
     """Those of `others` that none of `boxes` contains."""
-    known = set(boxes)
-    return tuple(other for other in others if other not in known and not any(_contains(box, other) for box in known))
+    return tuple(other for other in others if other not in boxes and not any(_contains(box, other) for box in boxes))
 
 
 def _contains(box: Box, other: Box) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from roofdsl.counts.distinct_units import distinct_units
 from roofdsl.counts.loop_intervals import LoopIntervals
 from roofdsl.counts.sector_traffic import Transfers, transfers_at
-from roofdsl.counts.thread_turns import Gaps, gaps_of
+from roofdsl.counts.thread_turns import leaves_gaps
 from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_simulation
 from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
@@ -279,11 +279,11 @@ def test_each_loop_is_asked_for_gaps_once_however_many_sets_it_has(monkeypatch: 
     """What a loop touches is found thousands of times; whether its turns leave gaps, its text says."""
     asked: list[int] = []
 
-    def counted(intervals: LoopIntervals, loop: For) -> Gaps:
+    def counted(intervals: LoopIntervals, loop: For) -> bool:
         asked.append(id(loop))
-        return gaps_of(intervals, loop)
+        return leaves_gaps(intervals, loop)
 
-    monkeypatch.setattr("roofdsl.counts.touched_sets.gaps_of", counted)
+    monkeypatch.setattr("roofdsl.counts.touched_sets.leaves_gaps", counted)
     launch = launch_of(MATMUL, {"n": 60}, 64)
     assert launch is not None
     lines_by_working_sets(Sized(in_waves(launch, 3), {"n": 60}), 4096, 128, 32)
