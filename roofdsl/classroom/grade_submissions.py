@@ -13,7 +13,7 @@ from typing import Any
 
 from roofdsl.classroom.exercise_file import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
-from roofdsl.classroom.judge_answers import NO_ANSWER, PartResult, Result, judge
+from roofdsl.classroom.judge_answers import PartResult, Result, judge
 from roofdsl.classroom.kernels import prepare as prepare_kernels
 from roofdsl.classroom.student_version import StudentVersion, drawn, fresh_seed, student_version
 from roofdsl.classroom.submissions import Submission, Unreadable, read
@@ -259,9 +259,9 @@ def summary(grades: Sequence[Grade]) -> str:
             for p in r.parts:
                 told.setdefault((r.exercise, p.id), []).append(p)
     for (exercise, part), results in told.items():
-        wrong = Counter(p.told for p in results if not p.correct and p.message != NO_ANSWER)
+        wrong = Counter(p.told for p in results if not p.correct and p.is_given)
         message, times = wrong.most_common(1)[0] if wrong else ("", 0)
-        right, given = sum(p.correct for p in results), sum(p.message != NO_ANSWER for p in results)
+        right, given = sum(p.correct for p in results), sum(p.is_given for p in results)
         writer.writerow([exercise, part, right, given, times, _cell(" ".join(message.split()))])
     return out.getvalue()
 

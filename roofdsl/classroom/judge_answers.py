@@ -46,6 +46,11 @@ class PartResult(Record):
     reading: str = ""
 
     @property
+    def is_given(self) -> bool:
+        """Whether there is an answer."""
+        return self.message != NO_ANSWER
+
+    @property
     def told(self) -> str:
         """The message without its part about how this student's answer was read."""
         return self.message.removeprefix(self.reading).lstrip()

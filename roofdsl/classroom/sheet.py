@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.classroom.exercise_file import COURSE, Exercise, Part
-from roofdsl.classroom.judge_answers import NO_ANSWER, Result
+from roofdsl.classroom.judge_answers import Result
 from roofdsl.classroom.query import kernel_of
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.lang.record import Record
@@ -190,10 +190,9 @@ def told(result: Result) -> str:
     """The result of a check as text."""
     lines = []
     for p in result.parts:
-        is_given = p.message != NO_ANSWER
-        sign = ("right" if p.correct else "wrong") if is_given else "not answered"
+        sign = ("right" if p.correct else "wrong") if p.is_given else "not answered"
         lines.append(f"{p.id}: {sign}, {p.score:g} of {p.max_score}")
-        if is_given:
+        if p.is_given:
             lines.append(_wrapped(p.message, "  "))
     lines.append(f"{result.score:g} of {result.max_score} points")
     return "\n".join(lines)

@@ -243,7 +243,7 @@ def _moving(case: Case, found: Prediction) -> Moving:
     if is_indirect(kernel):
         return Moving(tuple(more), scattered=scattered_of(case.counted, kernel, machine, levels))
     streams = streams_of(own, values, machine)
-    walks = walks_of(kernel, values, machine, levels, warm=options.warm, after=case.after)
+    walks = walks_of(kernel, values, machine, levels, warm=options.warm, after=case.after or ())
     convention = memory_boundary(own, machine, options.traffic).convention
     gathered = gathered_of(kernel, values, machine, levels, convention)
     unchanged = options.warm and changes_nothing_again(case.launched)

@@ -100,7 +100,7 @@ def walks_of(
     levels: Sequence[LevelTime],
     *,
     warm: bool,
-    after: tuple[Node, ...] | None = None,
+    after: tuple[Node, ...] = (),
 ) -> Walks | None:
     """The strided walks of one launch, and the lines that it loses to sets; None if there are neither, if the machine
     states no rate for strided walks, or if they cannot be found.
@@ -122,9 +122,7 @@ def walks_of(
     at = sized(within_caches(kernel), values)
     try:
         found = list(references(at))
-        every, before = at, None
-        if after is not None:
-            every, before = _with(at, (*after, *kernel.body)), _with(at, after)
+        every, before = (_with(at, (*after, *kernel.body)), _with(at, after)) if after else (at, None)
         few = access_count(every) <= MOST_ACCESSES
         tight = tight_of(at, machine)
     except TooHard:
@@ -325,7 +323,7 @@ def _in_sets(
         return list(plain)
     begins = places(at.kernel, at.values)
     run = simulate(at.kernel, at.values, caches, begins=begins)
-    first = simulate(before.kernel, at.values, caches, begins=begins) if before and before.kernel.body else None
+    first = simulate(before.kernel, at.values, caches, begins=begins) if before is not None else None
     found = []
     for k, (name, least_loaded, least_stored) in enumerate(plain):
         loads = stores = 0
@@ -363,5 +361,5 @@ def _pages(at: Sized, machine: Machine, warm: bool, before: Sized | None) -> int
     tlb = [CacheLevel("pages", known, PAGE)]
     found = simulate(at.kernel, at.values, tlb).levels[0].misses
     if before is not None:
-        return found - simulate(before.kernel, at.values, tlb).levels[0].misses if before.kernel.body else found
+        return found - simulate(before.kernel, at.values, tlb).levels[0].misses
     return max(0, found - _footprint(at, PAGE, known)[0] // PAGE) if warm else found

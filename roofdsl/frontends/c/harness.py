@@ -256,8 +256,7 @@ class _Writer:
             back += [f"    {name} = (void *) {address};", *restored]
             return
         slot = self.slots.get(self.by_node.get(node, ""))
-        plain = copy(node)
-        plain.storage, plain.init = [], None
+        plain = _without_value(node)
         pointer = isinstance(node.type, c_ast.PtrDecl) or (argument and isinstance(node.type, c_ast.ArrayDecl))
         if pointer and isinstance(node.type, c_ast.ArrayDecl):
             plain.type = c_ast.PtrDecl([], node.type.type)
