@@ -16,8 +16,8 @@ from statistics import mean
 from matplotlib.figure import Figure
 
 from roofdsl.api import machine
-from roofdsl.operators.bandwidth import sustained
 from roofdsl.plot.board import save_figure
+from roofdsl.predict.bytes_in_flight import sustained
 
 a100 = machine("a100_40")
 BETA = float(a100.main_memory.bandwidth_bytes_per_s)

@@ -59,7 +59,7 @@ def _of_statement(
             touched = r.location
             if placed.loops:
                 names = [f"d{i}" for i in range(touched.dim(isl.dim_type.in_))]
-                onto = _together(at, placed.loops, block, warp)
+                onto = together(at, placed.loops, block, warp)
                 touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))
             each = number(cardinality(touched.wrap())) * sector_bytes
             loaded += each * (r.count - r.writes)
@@ -67,7 +67,7 @@ def _of_statement(
     return loaded, stored
 
 
-def _together(at: Sized, loops: Sequence[For], block: Mapping[int, int], warp: int) -> list[str]:
+def together(at: Sized, loops: Sequence[For], block: Mapping[int, int], warp: int) -> list[str]:
     """isl text that is the same for executions which the threads of a warp make together: where they are along loops
     over threads, in the dimensions d0, d1, ... of the loops, and what the threads count inside.
 

@@ -244,6 +244,10 @@ ATTRIBUTES = (
         example="32", shown="{number} schedulers",
     ),
     Attribute(
+        "load_units", _UNIT, "count", "load_units", "load/store units, each of which answers one thread per cycle",
+        example="32", shown="{number} load/store units",
+    ),
+    Attribute(
         "tlb", _UNIT, "size", "tlb_bytes", "the memory whose addresses its TLB holds",
         example="32 MiB", shown="TLB of {text}",
     ),

@@ -12,7 +12,8 @@ class Multiprocessor(Record):
 
     warp: threads that execute together; warps, blocks: the most of each that are resident; block_threads: most threads
     of one block; registers: number of 32-bit registers; thread_registers: the most of one thread; shared_bytes: shared
-    memory; schedulers: the partitions to which registers and warps are assigned. tlb_bytes: the memory whose addresses
+    memory; schedulers: the partitions to which registers and warps are assigned; load_units: load/store units, each of
+    which answers one thread per cycle. tlb_bytes: the memory whose addresses
     its TLB holds; tlb_miss_s: how long a warp's request waits for an address that is not in it. Only the times of
     library operators use these two.
     """
@@ -27,4 +28,5 @@ class Multiprocessor(Record):
     tlb_bytes: int | None = None
     tlb_miss_s: Fraction | None = None
     thread_registers: int | None = None
+    load_units: int | None = None
     source: str = ""

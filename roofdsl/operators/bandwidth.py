@@ -1,20 +1,14 @@
-"""The bandwidth of the memory as more bytes are in flight: a smooth law instead of the smaller of two bounds.
+"""The bandwidth of a stream whose resident threads advance in rounds: each loads its element, computes and stores.
 
-By Little's law, L bytes in flight over the latency give the rate F = L / latency. The level sustains B. If F and B are
-close to each other, queues form long before the smaller one is reached: the rate is (F^-p + B^-p)^(-1/p). The machine
-states the exponent p. Ernst's gpu-benches publishes the curves from which latency, bandwidth and exponent are read.
-
-All resident threads advance in rounds: each loads its element, computes and stores. What else they do in a round makes
-it longer, and the flow F smaller; see `stream_rate`.
+The rate rises with the bytes in flight by the law of `predict.bytes_in_flight`. What else threads do in a round makes
+it longer, and so the flow F of that law smaller.
 """
 
 from __future__ import annotations
 
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import Cache, Machine, Sustained
-
-LATENCY_S = 700e-9
-"""The latency of a round of requests if the machine states none: between those measured on a V100 and an A100."""
+from roofdsl.machine.model import Cache, Machine
+from roofdsl.predict.bytes_in_flight import latency_s, rate_of_flow
 
 CLOCK_HZ = 1.4e9
 """The clock of a machine that states none: between those of a V100 and an A100."""
@@ -78,41 +72,3 @@ def _computing_s(machine: Machine, multiply_adds: float) -> float:
     if "f64" not in machine.types:
         return 0.0
     return multiply_adds * 2 / float(machine.rate("f64", "fma").per_s)
-
-
-def latency_s(machine: Machine, loads_bytes: float = 1, stores_bytes: float = 1) -> float:
-    """The latency of a round of requests to the memory in the direction of these bytes, in seconds."""
-    stated = sustained(machine, loads_bytes, stores_bytes)
-    return LATENCY_S if stated is None else float(stated.latency_s)
-
-
-def rate_of_flow(machine: Machine, loads_bytes: float, stores_bytes: float, flow: float) -> float:
-    """Bytes per second if latency alone would allow `flow` bytes per second.
-
-    If the machine states no `sustained` bandwidth, the smaller of `flow` and the memory's plain bandwidth.
-    """
-    stated = sustained(machine, loads_bytes, stores_bytes)
-    if stated is None:
-        return min(flow, float(machine.main_memory.bandwidth_bytes_per_s))
-    power = float(stated.exponent)
-    return float((flow**-power + float(stated.bandwidth_bytes_per_s) ** -power) ** (-1 / power))
-
-
-def both_busy(machine: Machine, memory_s: float, other_s: float) -> float:
-    """Seconds of a kernel that keeps the memory busy for `memory_s` and something else for `other_s` at the same time.
-
-    They combine like the two rates of the bandwidth: if both times are about equal, each waits for the other at times.
-    Without a stated exponent, the longer time counts.
-    """
-    stated = sustained(machine, 1, 1)
-    if stated is None or not min(memory_s, other_s):
-        return max(memory_s, other_s)
-    power = float(stated.exponent)
-    return float((memory_s**power + other_s**power) ** (1 / power))
-
-
-def sustained(machine: Machine, loads_bytes: float, stores_bytes: float) -> Sustained | None:
-    """The memory's sustained bandwidth in the direction of these bytes; None if the machine does not state it."""
-    direction = "mixed" if loads_bytes and stores_bytes else "read" if loads_bytes else "write"
-    level = machine.main_memory.name
-    return next((s for s in machine.sustained if (s.level, s.direction) == (level, direction)), None)

@@ -43,7 +43,7 @@ from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.access_orders import orders_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.in_core_time import without_in_core
+from roofdsl.predict.in_core_time import without_expected
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.time_model import level_seconds, terms_of_a_launch
 from roofdsl.sets.cases import Case, Cases
@@ -209,7 +209,7 @@ class _Collector:
         """The expected times at the initial sizes and at those of the measurements."""
         own = [sizes_of(kernel, m) for m in self.asked.measurements if m.kernel == kernel.name]
         sizes = [{p.name: values[p.name] for p in kernel.parameters}, *(at for at in own if at is not None)]
-        if not without_in_core(machine):
+        if not without_expected(machine):
             self.progress(f"{kernel.name}, expected times on {machine.name}")
         return expected_times(kernel, sizes, machine, self.asked.traffic)
 

@@ -14,7 +14,7 @@ from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
-from roofdsl.predict.in_core_time import Code, without_in_core
+from roofdsl.predict.in_core_time import Code, without_expected
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.options import Options
 from roofdsl.sets.child_process import Raised, Stopped, in_child
@@ -36,7 +36,7 @@ def expected_times(
 
     A time is {"values", "seconds", "bound", "model", "causes"}, with all levels included; or {"values", "missing"}.
     """
-    if why := without_in_core(machine):
+    if why := without_expected(machine):
         return {"missing": why}
     different = [dict(own) for k, own in enumerate(sizes) if own not in sizes[:k]]
     return {"times": [_at(kernel, own, machine, traffic) for own in different[:MOST_SIZES]]}

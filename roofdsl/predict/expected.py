@@ -65,7 +65,9 @@ class Expected(Record):
     say. core: for one launch, its in-core time. relaxed_s: the expected time with relaxed math, if that is a remedy.
     ladder: for one launch, the causes in the order in which they were added, the launch last. past_caches_s: for one
     launch, the part of the transfers that are stores past the caches. nests: for one launch, its loop nests, which
-    follow each other, if there are several: the times above are then their sums.
+    follow each other, if there are several: the times above are then their sums. is_of_threads: whether it is the time
+    of a GPU's threads, which has no in-core time: core_s is then that of the operations, loads_s that of the
+    instructions or the accesses to the first cache, whichever is longer, and data_s that of everything together.
     """
 
     expected_s: Fraction
@@ -83,6 +85,7 @@ class Expected(Record):
     ladder: tuple[Rung, ...] = ()
     past_caches_s: Fraction = Fraction(0)
     nests: tuple[NestTime, ...] = ()
+    is_of_threads: bool = False
 
     def __add__(self, other: Expected) -> Expected:
         """Both, one after the other."""
@@ -101,6 +104,7 @@ class Expected(Record):
             self.overlap,
             tuple(dict.fromkeys(self.assumptions + other.assumptions)),
             relaxed_s=_relaxed(self, other),
+            is_of_threads=self.is_of_threads,
         )
 
     def __mul__(self, times: int) -> Expected:
@@ -117,6 +121,7 @@ class Expected(Record):
             self.overlap,
             self.assumptions,
             relaxed_s=None if self.relaxed_s is None else self.relaxed_s * times,
+            is_of_threads=self.is_of_threads,
         )
 
     def remedies(self) -> list[dict[str, Any]]:

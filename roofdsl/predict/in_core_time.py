@@ -216,14 +216,19 @@ def _busiest(core: InCore, divided: Division, cores: int) -> InCore:
 
 
 def without_in_core(machine: Machine) -> str:
-    """Why code has no expected time on this machine; empty for a CPU that states instructions, which may still be too
+    """Why code has no in-core time on this machine; empty for a CPU that states instructions, which may still be too
     few.
     """
     if machine.multiprocessor is not None:
-        return f"{machine.name} is a GPU; expected times are modeled for CPUs"
+        return f"{machine.name} is a GPU; in-core times are modeled for CPUs"
     if not machine.instructions:
         return f"expected times are modeled only for CPUs, from their `instruction` lines; {machine.name} has none"
     return ""
+
+
+def without_expected(machine: Machine) -> str:
+    """Why code has no expected time on this machine; empty for a GPU, whose times do not start from the core."""
+    return "" if machine.multiprocessor is not None else without_in_core(machine)
 
 
 def is_here(machine: Machine) -> bool:

@@ -24,6 +24,7 @@ from roofdsl.predict.compute import parts_of
 from roofdsl.predict.contraction import check_unit
 from roofdsl.predict.crossings import Case, Crossing, crossing
 from roofdsl.predict.energy import with_energy
+from roofdsl.predict.expected_of_launches import with_launches
 from roofdsl.predict.expected_of_nests import Nest
 from roofdsl.predict.expected_on_cores import timed_on_all_cores
 from roofdsl.predict.expected_rates import streams_of
@@ -66,6 +67,8 @@ def predict(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, opt
 def _with_expected(case: Case, found: Prediction, code: Code) -> Prediction:
     """The prediction with its expected time, or with the reason why there is none."""
     kernel, machine, options = case.written, case.machine, case.options
+    if machine.multiprocessor is not None:
+        return with_launches(case, found, code, lambda one: _counted(one, 1)[0])
     compiled, moved, nests = options.accesses == "compiled", partial(_moving, case, found), partial(_nests, case, found)
     if is_timed_by_core(machine, options):
         by_one = partial(predict, kernel, case.values, options=for_one_core(options))

@@ -74,7 +74,7 @@ def states_one_core(machine: Machine) -> bool:
 def _one_core_gets(machine: Machine) -> Fraction:
     """The bandwidth of the memory to a single core, in bytes per second. Raises CommandError if it is not stated."""
     if machine.multiprocessor is not None:
-        raise CommandError(f"{machine.name} is a GPU; expected times are modeled for CPUs")
+        raise CommandError(f"{machine.name} is a GPU; numbers of cores are modeled for CPUs")
     memory = machine.main_memory
     if (machine.units or 1) == 1:
         return memory.bandwidth_bytes_per_s

@@ -168,7 +168,8 @@ def causes(p: Prediction) -> list[Block]:
     if not rows:
         return []
     model = p.expected.model.replace(": ", ", ")
-    return [Gap(), line(f"time above the bound, by cause (in-core time: {model}):"), figures(rows, (), (1, 2), depth=2)]
+    found = model if p.expected.is_of_threads else f"in-core time: {model}"
+    return [Gap(), line(f"time above the bound, by cause ({found}):"), figures(rows, (), (1, 2), depth=2)]
 
 
 def _share(share_s: Fraction, whole: Fraction) -> tuple[str, str]:

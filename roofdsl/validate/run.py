@@ -213,6 +213,8 @@ def _predicted(
 
 def _code(measured: Measurement) -> Code:
     """What ran, as far as in-core times are modeled."""
+    if measured.backend == "gpu" and measured.variant == "naive":
+        return Code()
     known = measured.variant in ("loops", "grouped") or CORES in measured.details
     if measured.backend != "cpu" or not known:
         return Code("none")

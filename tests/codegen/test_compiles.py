@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from tests.codegen.features import FEATURES, TILED
+from tests.codegen.nvrtc import nvrtc
 from tests.codegen.shipped import free, private, ragged, shipped
 from tests.oracle.loading import kernel_of
 
@@ -48,34 +47,12 @@ def _nvcc(folder: Path) -> Compile | None:
     return run
 
 
-def _nvrtc() -> Compile | None:
-    """NVRTC of one of NVIDIA's wheels (`nvidia-cuda-nvrtc`, with `nvidia-cuda-runtime` for the headers)."""
-    spec = importlib.util.find_spec("nvidia") if importlib.util.find_spec("nvidia") else None
-    roots = [Path(p) for p in spec.submodule_search_locations or []] if spec else []
-    libraries = [p for root in roots for p in root.glob("*/lib/libnvrtc.so.*")]
-    if not libraries:
-        return None
-    nvrtc = ctypes.CDLL(str(libraries[0]))
-    includes = sorted({p.parent for root in roots for p in root.glob("*/include/**/cuda_fp16.h")})
-
-    def run(source: str) -> str:
-        program = ctypes.c_void_p()
-        nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
-        options = [b"--gpu-architecture=compute_90", *(f"-I{p}".encode() for p in includes)]
-        status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
-        size = ctypes.c_size_t()
-        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value)
-        nvrtc.nvrtcGetProgramLog(program, log)
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-        return log.value.decode() if status else ""
-
-    return run
-
-
 @pytest.fixture
 def compiler(tmp_path: Path) -> Compile:
-    found = _nvrtc() or _nvcc(tmp_path)
+    by_nvrtc = nvrtc()
+    if by_nvrtc is not None:
+        return lambda source: by_nvrtc(source).errors
+    found = _nvcc(tmp_path)
     if found is None:
         pytest.skip("neither nvcc nor NVRTC (pip install nvidia-cuda-nvrtc nvidia-cuda-runtime) is here")
     return found

@@ -12,13 +12,14 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine
-from roofdsl.operators.bandwidth import STREAMING, Round, rate_of_flow, stream_rate
+from roofdsl.operators.bandwidth import STREAMING, Round, stream_rate
 from roofdsl.operators.launch import resident_blocks
 from roofdsl.operators.operator import Operator
 from roofdsl.operators.pages import pages_of
 from roofdsl.operators.products import Tile, product_s
 from roofdsl.operators.softmax_and_layer_norm import WAYS, _evicted
 from roofdsl.operators.time import operator_time
+from roofdsl.predict.bytes_in_flight import rate_of_flow
 
 V100 = load_machine("v100_pcie")
 

@@ -1,0 +1,116 @@
+"""What the loads and stores of a GPU's compiled code ask of its first cache, and the rounds in which its threads load.
+
+Compiled code keeps elements in registers that inner loops do not change (`registers`), for example a sum. The accesses
+that are left are made by warps (`warps`). In a round, a thread requests all that it loads in an iteration, and then
+waits for it. Compilers unroll innermost loops, so a round has several iterations of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.counts.registers import Kept, alone, kept_at
+from roofdsl.counts.warps import together
+from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import scalar_bytes
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import Sized, sized
+
+UNROLLED = 4
+"""The iterations of an innermost loop that nvcc puts into one round if it does not know their number; see the PTX of
+the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads."""
+
+
+class WarpAccesses(Record):
+    """The accesses of one launch, as compiled. loads, stores: those of single threads. cycles: those of the first cache
+    for the accesses of all warps. rounds: those of all threads together.
+    """
+
+    loads: int
+    stores: int
+    cycles: Fraction
+    rounds: Fraction
+
+
+class FirstCache(Record):
+    """A first cache: in a cycle, it answers an access of a warp in one of its lines, to at most `units` threads and at
+    most `cycle_bytes`.
+    """
+
+    line_bytes: int
+    cycle_bytes: Fraction
+    units: Fraction
+
+    def cycles(self, accesses: int, element_bytes: int, lines: int) -> Fraction:
+        """The cycles of so many accesses of threads, to elements in so many lines of their warps."""
+        return max(Fraction(lines), accesses / self.units, accesses * element_bytes / self.cycle_bytes)
+
+
+def warp_accesses_at(
+    kernel: Kernel, params: Mapping[str, int], warp: int, cache: FirstCache, block: Mapping[str, int]
+) -> WarpAccesses:
+    """The accesses of a launch of `kernel`, whose loops over threads are outermost.
+
+    block: threads of a block along each of these loops, x first; nothing for a single thread. Scalars count as one
+    access of one thread. Raises CommandError for missing or illegal sizes, and TooHard.
+    """
+    at = sized(kernel, params)
+    loads, stores = (int(size > 0) for size in scalar_bytes(at.kernel))
+    cycles, rounds = Fraction(loads + stores), dict[tuple[int, ...], Fraction]()
+    for kept in kept_at(at):
+        touched = _touched(at, kept, cache.line_bytes)
+        lines, element_bytes = _lines(at, kept, touched, warp, block), kept.element.array.type.bytes
+        cycles += cache.cycles(kept.times, element_bytes, lines) * (kept.loaded + kept.stored)
+        loads, stores = loads + kept.times * kept.loaded, stores + kept.times * kept.stored
+        if kept.loaded:
+            body = kept.places[0].position[: kept.depth]  # what is loaded in one body is requested together
+            rounds[body] = max(rounds.get(body, Fraction(0)), kept.times / _unrolled(kept, touched, block))
+    return WarpAccesses(loads, stores, cycles, sum(rounds.values(), Fraction(0)))
+
+
+def _touched(at: Sized, kept: Kept, line_bytes: int) -> Any:
+    """isl.Map from the counters of the loops around its load and store to the line of an element."""
+    import islpy as isl
+
+    from roofdsl.sets.access_sets import build
+    from roofdsl.sets.library import limited
+
+    with limited(f"the lines of kernel {at.name}"):
+        references = build(alone(at.kernel, kept.places[0]), at.values, line_bytes).references
+        touched = next(r.location for r in references if r.element == kept.element)
+        inner = touched.dim(isl.dim_type.in_) - kept.depth
+        return touched.project_out(isl.dim_type.in_, kept.depth, inner).set_tuple_name(isl.dim_type.in_, "T")
+
+
+def _lines(at: Sized, kept: Kept, touched: Any, warp: int, block: Mapping[str, int]) -> int:
+    """The number of lines that all warps touch when they load, or store, the element."""
+    import islpy as isl
+
+    from roofdsl.sets.cardinality import cardinality
+    from roofdsl.sets.count import number
+    from roofdsl.sets.library import limited
+
+    loops = kept.places[0].loops[: kept.depth]
+    with limited(f"the lines of kernel {at.name}"):
+        if loops:
+            places = {loop.var: depth for depth, loop in enumerate(loops)}
+            along = {places[name]: threads for name, threads in block.items() if name in places}
+            names, onto = [f"d{depth}" for depth in range(kept.depth)], together(at, loops, along, warp)
+            touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))
+        return number(cardinality(touched.wrap()))
+
+
+def _unrolled(kept: Kept, touched: Any, block: Mapping[str, int]) -> Fraction:
+    """How many executions of a load are in one round."""
+    import islpy as isl
+
+    from roofdsl.sets.cardinality import cardinality
+    from roofdsl.sets.count import number
+
+    loops: Sequence[Any] = kept.places[0].loops
+    if not 0 < kept.depth == len(loops) or loops[-1].var in block:
+        return Fraction(1)
+    entered = number(cardinality(touched.domain().project_out(isl.dim_type.set, kept.depth - 1, 1)))
+    return max(Fraction(1), min(Fraction(UNROLLED), Fraction(kept.times, entered))) if entered else Fraction(1)

@@ -1,0 +1,63 @@
+"""The expected time of a kernel on a GPU: the sum over the launches of its generated code (`expected_on_gpu`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import reduce
+from operator import add
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
+from roofdsl.predict.crossings import Case
+from roofdsl.predict.expected import Cause, Expected, joined
+from roofdsl.predict.expected_on_gpu import NoTime, expected_of_launch, joining, launch_of
+from roofdsl.predict.in_core_time import NONE_WANTED, Code
+from roofdsl.predict.kernel_launches import Launched, launches_of_kernel
+from roofdsl.predict.prediction import Prediction
+
+IN_SEQUENCE = "launches follow each other, and do not overlap"
+"""The cause of time above the bound: the bound takes each term for all launches together."""
+
+
+def with_launches(case: Case, found: Prediction, code: Code, bound_of: Callable[[Case], Prediction]) -> Prediction:
+    """The prediction of a kernel on a GPU with its expected time, or with the reason why there is none.
+
+    found: its bound. bound_of: the bound of one of its launches, without notes.
+    """
+    if code.model == "none":
+        return replace(found, no_expected=NONE_WANTED)
+    try:
+        if code.variant != "loops":
+            raise NoTime(f"the variant `{code.variant}` is not generated for GPUs")
+        expected = _expected(case, found, bound_of)
+    except (NoTime, CommandError) as error:
+        return replace(found, no_expected=str(error).splitlines()[0])
+    assumed = tuple(dict.fromkeys((*found.assumptions, *expected.assumptions)))
+    return replace(found, expected=expected, assumptions=assumed)
+
+
+def _expected(case: Case, found: Prediction, bound_of: Callable[[Case], Prediction]) -> Expected:
+    """The sum over all launches. Raises NoTime and CommandError if one of them has no expected time."""
+    launches = launches_of_kernel(case.kernel, case.values, case.machine)
+    if launches.why:
+        raise NoTime(launches.why)
+    if launches.count == 1:
+        return _of_one(case, launches.each[0], found)
+    bounds_s, parts = Fraction(0), list[Expected]()
+    for launched in launches.each:
+        own = found if launched.kernel is None else bound_of(replace(case, kernel=launched.kernel))
+        one = _of_one(case, launched, own)
+        bounds_s += launched.times * (one.expected_s - sum((cause.share_s for cause in one.causes), Fraction(0)))
+        parts.append(one * launched.times)
+    total = reduce(add, parts)
+    apart = Cause(IN_SEQUENCE, bounds_s - found.bound_s)
+    return replace(total, causes=joined((*total.causes, apart)))
+
+
+def _of_one(case: Case, launched: Launched, bound: Prediction) -> Expected:
+    machine, options = case.machine, case.options
+    launch_s = machine.launch_s or Fraction(0)
+    if launched.kernel is None:
+        return joining(machine, launch_s)
+    return expected_of_launch(launch_of(launched, case.values, machine, options.block, bound), machine, launch_s)

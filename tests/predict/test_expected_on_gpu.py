@@ -1,0 +1,208 @@
+"""Expected times of a GPU's launches, compared with published measurements, the law of streams, and calculations."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from roofdsl.lang.record import replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.operators.bandwidth import stream_rate
+from roofdsl.operators.launch import DISPATCH_S
+from roofdsl.predict.expected_of_launches import IN_SEQUENCE
+from roofdsl.predict.expected_on_gpu import FEW, WAITING
+from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.options import Options
+from roofdsl.predict.prediction import Prediction
+from tests.predict.machines import kernel_of
+
+MEASURED = Path(__file__).parents[2].parent / "shared" / "measured" / "gpu_operators.csv"
+
+PRODUCT = kernel_of(
+    "kernel k(n):\n    in A, B: f32[n, n]\n    inout C: f32[n, n]\n"
+    "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n"
+)
+BY_ROWS = kernel_of(
+    "kernel k(n):\n    in A, B: f32[n, n]\n    inout C: f32[n, n]\n    parallel for j in range(n):\n"
+    "        parallel for i in range(n):\n            for k in range(n):\n"
+    "                C[i, j] += A[i, k] * B[k, j]\n"
+)
+"""The threads of a warp have a row of A each, so that none of their loads of A share a line."""
+
+COPY = kernel_of("kernel k(n):\n    in a: f64[n]\n    out c: f64[n]\n    for i in range(n):\n        c[i] = a[i]\n")
+ADD = kernel_of(
+    "kernel k(n):\n    in a, b: f32[n]\n    out c: f32[n]\n    for i in range(n):\n        c[i] = a[i] + b[i]\n"
+)
+SERIAL = kernel_of(
+    "kernel k(n):\n    in a: f64[n]\n    inout x: f64[n + 1]\n"
+    "    for i in range(n):\n        x[i + 1] = 0.5 * x[i] + a[i]\n"
+)
+
+
+def on(machine: Machine | str, kernel: Kernel, sizes: Mapping[str, int]) -> Prediction:
+    known = load_machine(machine) if isinstance(machine, str) else machine
+    return predict(kernel, sizes, known, Options(code=Code()))
+
+
+def expected_s(machine: Machine | str, kernel: Kernel, sizes: Mapping[str, int]) -> float:
+    found = on(machine, kernel, sizes)
+    assert found.expected is not None, found.no_expected
+    return float(found.expected.expected_s)
+
+
+def like(name: str, units: int, clock_hz: float, bytes_per_s: float) -> Machine:
+    """A card with the same kind of multiprocessor: another number of them, another clock, another memory."""
+    base = load_machine(name)
+    assert base.clock_hz is not None and base.units is not None
+    faster = Fraction(int(clock_hz)) / base.clock_hz * Fraction(units, base.units)
+    first = replace(base.caches[0], copies=units, bandwidth_bytes_per_s=base.caches[0].bandwidth_bytes_per_s * faster)
+    memory = replace(base.main_memory, bandwidth_bytes_per_s=Fraction(int(bytes_per_s)))
+    more = Fraction(int(bytes_per_s)) / base.main_memory.bandwidth_bytes_per_s
+    streams = tuple(replace(s, bandwidth_bytes_per_s=s.bandwidth_bytes_per_s * more) for s in base.sustained)
+    return replace(
+        base, units=units, clock_hz=Fraction(int(clock_hz)), caches=(first, *base.caches[1:]),
+        memories=(memory, *base.memories[1:]), sustained=streams,
+    )  # fmt: skip
+
+
+A6000 = like("a40", 84, 1.8e9, 768e9)
+RTX_4090 = like("l40", 128, 2.52e9, 1008e9)
+
+
+@pytest.mark.parametrize(
+    ("machine", "kernel", "n", "published"),
+    [  # GFLOP/s of the first two kernels of Boehm's series (siboehm.com/articles/22/CUDA-MMM), as others ran them
+        (A6000, BY_ROWS, 4096, 309.0),  # Boehm
+        (A6000, PRODUCT, 4096, 1986.5),
+        ("v100_pcie", BY_ROWS, 4096, 214.5),
+        ("a100_40_pcie", BY_ROWS, 4096, 290),
+        (RTX_4090, BY_ROWS, 4096, 635.3),  # annanyapr/Fast-CUDA-Kernels
+        (RTX_4090, PRODUCT, 4096, 4887.4),
+        ("l4", PRODUCT, 512, 1723.5),  # rtferraz/cuda-kernel-engineering
+        ("l4", PRODUCT, 1024, 1734.1),
+    ],
+)
+def test_published_products_without_tiles(machine: Machine | str, kernel: Kernel, n: int, published: float) -> None:
+    assert 2e-9 * n**3 / expected_s(machine, kernel, {"n": n}) == pytest.approx(published, rel=0.18)
+
+
+@pytest.mark.skipif(not MEASURED.exists(), reason="the published measurements are not here")
+@pytest.mark.parametrize("machine", ["v100_pcie", "t4", "a100_40_pcie"])
+def test_published_additions(machine: str) -> None:
+    """Of PyTorch, whose calls take time in addition; its kernel handles four elements per thread."""
+    from benchmarks.published import MACHINES
+
+    with MEASURED.open(encoding="utf-8") as file:
+        rows = [r for r in csv.DictReader(file) if r["op"] == "add" and MACHINES.get(r["device"]) == machine]
+    ratios = []
+    for row in rows[::5]:
+        time_s = expected_s(machine, ADD, {"n": int(row["batch"]) * int(row["width"])}) + DISPATCH_S
+        ratios.append(time_s / (float(row["time_ms"]) * 1e-3))
+    assert len(ratios) > 3
+    assert median(ratios) == pytest.approx(1, abs=0.05)
+    assert max(ratios) < 1.1 and min(ratios) > 0.9
+
+
+@pytest.mark.parametrize("machine", ["v100_pcie", "a100_40", "h100_pcie", "a40"])
+def test_a_stream_has_the_rate_of_its_law(machine: str) -> None:
+    """Whole waves of a copy, one element a thread."""
+    known = load_machine(machine)
+    assert known.units is not None and known.multiprocessor is not None and known.multiprocessor.warps is not None
+    resident = known.units * 32 * known.multiprocessor.warps
+    n = 40 * resident
+    time_s = expected_s(known, COPY, {"n": n}) - float(known.launch_s or 0)
+    assert 16 * n / time_s == pytest.approx(stream_rate(known, 8, 8, 16.0 * resident), rel=0.01)
+
+
+def test_one_thread_waits_for_each_of_its_loads() -> None:
+    """A recurrence has no independent iterations: four of them are a round, and each round waits for the memory only
+    as often as it begins a sector.
+    """
+    machine = load_machine("v100_pcie")
+    latencies = {name: float(s) for name, s in machine.latencies}
+    n = 100_000
+    found = on(machine, SERIAL, {"n": n})
+    assert found.expected is not None
+    time_s = float(found.expected.expected_s - found.expected.launch_s)
+    assert n / 4 * latencies["L1"] < time_s < 2.1 * n * latencies["HBM"]
+    assert found.expected.causes[0].cause == WAITING
+
+
+def test_blocks_that_leave_multiprocessors_without_work() -> None:
+    """Eight blocks on 80 multiprocessors: what happens inside them takes ten times as long as on all of them."""
+    gemv = kernel_of(
+        "kernel k(n, m):\n    in A: f64[n, m], x: f64[m]\n    inout y: f64[n]\n"
+        "    for i in range(n), j in range(m):\n        y[i] += A[i, j] * x[j]\n"
+    )
+    machine = load_machine("v100_pcie")
+    few, whole = (on(machine, gemv, {"n": n, "m": 512}).expected for n in (8 * 256, 80 * 256))
+    assert few is not None and whole is not None
+    assert FEW in {cause.cause for cause in few.causes}
+    assert FEW not in {cause.cause for cause in whole.causes}
+    assert few.loads_s * 10 == pytest.approx(float(whole.loads_s), rel=1e-9)
+    assert few.data_s > whole.data_s / 2  # ten times less work
+
+
+@pytest.mark.parametrize("n", [100, 3000, 10**6])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kernel k(n):\n    in a: f64[n]\n    inout s: f64\n    for i in range(n):\n        s += a[i]\n",
+        "kernel k(n):\n    in a: f64[n]\n    out b, c: f64[n]\n    for i in range(n):\n        b[i] = 2 * a[i]\n"
+        "    for i in range(1, n):\n        c[i] = b[i - 1]\n",
+        "kernel k(n):\n    in a: f32[n]\n    out b: f32[n]\n    for i in range(n):\n        b[i] = exp(a[i])\n",
+    ],
+)
+def test_causes_add_up(text: str, n: int) -> None:
+    for name in ("v100_pcie", "a100_80", "h200", "mi210"):
+        found = on(name, kernel_of(text), {"n": n})
+        assert found.expected is not None, found.no_expected
+        apart = sum((cause.share_s for cause in found.expected.causes), Fraction(0))
+        assert found.bound_s + apart == found.expected.expected_s
+        assert found.expected.expected_s > found.bound_s
+        assert found.to_json()["expected_s"] == float(found.expected.expected_s)
+
+
+def test_launches_follow_each_other() -> None:
+    two = kernel_of(
+        "kernel k(n):\n    in a: f64[n]\n    out b, c: f64[n]\n    for i in range(n):\n"
+        "        b[i] = sqrt(sqrt(a[i]))\n"
+        "    for i in range(1, n):\n        c[i] = b[i - 1]\n"
+    )
+    found = on("a40", two, {"n": 10**7}).expected
+    assert found is not None and found.launch_s == 2 * (load_machine("a40").launch_s or 0)
+    assert IN_SEQUENCE in {cause.cause for cause in found.causes}
+
+
+@pytest.mark.parametrize(
+    ("machine", "text", "why"),
+    [
+        (
+            "v100",
+            "kernel k(n, m):\n    in p: i64[n] index(m), a: f64[m]\n    out b: f64[n]\n"
+            "    for i in range(n):\n        b[i] = a[p[i]]\n",
+            "data choose the accesses",
+        ),
+        (
+            "v100",
+            "kernel k(n):\n    unit tensor\n    in A, B: f16[n, n]\n    inout C: f16[n, n]\n"
+            "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n",
+            "the generated loops do not use matrix units",
+        ),
+        ("p100_pcie", "", "p100_pcie states no L1"),
+        (replace(load_machine("v100"), caches=()), "", "v100 states no L1"),
+        ("mi300x", "", "mi300x states no `sustained` bandwidth of HBM"),
+    ],
+)
+def test_a_reason_for_no_time(machine: Machine | str, text: str, why: str) -> None:
+    kernel = kernel_of(text) if text else COPY
+    found = on(machine, kernel, {p.name: 1000 for p in kernel.parameters})
+    assert found.expected is None and found.no_expected.startswith(why)
