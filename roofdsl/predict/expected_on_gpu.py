@@ -34,8 +34,10 @@ UNIT_BYTES = 4
 """What a load/store unit answers in a cycle if the machine does not state how many there are."""
 
 REGISTERS = "values stay in registers, whose accesses the bound counts"
-FEW = "too few blocks for all multiprocessors, or a last wave that is not full"
+FEW = "too few blocks for all multiprocessors"
+UNEVEN = "the last wave of blocks does not fill the multiprocessors"
 WAITING = "threads wait for what they load: too little is in flight to hide it"
+SMALLER = "larger sizes, or smaller blocks"
 MORE = "more threads, or more loads in each"
 
 
@@ -100,7 +102,9 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> 
     name, even_s = own.longest
     ladder.append(Rung(_slower(name, launch, machine), "", max(ladder[-1].reached_s, Fraction(even_s))))
     spread = Fraction(spread_s(own, launch.waves))
-    ladder.append(Rung(FEW, "larger sizes, or smaller blocks", max(ladder[-1].reached_s, spread)))
+    ladder.append(
+        Rung(FEW if launch.waves.blocks < launch.waves.units else UNEVEN, SMALLER, max(ladder[-1].reached_s, spread))
+    )
     work_s = Fraction(waiting_s(own, launch.waves))
     ladder.append(Rung(WAITING, MORE, max(ladder[-1].reached_s, work_s)))
     ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))

@@ -222,7 +222,8 @@ def without_in_core(machine: Machine) -> str:
     if machine.multiprocessor is not None:
         return f"{machine.name} is a GPU; in-core times are modeled for CPUs"
     if not machine.instructions:
-        return f"expected times are modeled only for CPUs, from their `instruction` lines; {machine.name} has none"
+        needed = "the `instruction` lines of a CPU or the `multiprocessor` of a GPU"
+        return f"expected times need {needed}; {machine.name} has neither"
     return ""
 
 

@@ -177,7 +177,7 @@ def test_an_expected_time_needs_a_machine_that_states_instructions() -> None:
         return answer(Query("predict", "shipped gemv", machine, (("n", 100),), which=which, more=tuple(more.items())))
 
     for machine, more, says in [
-        ("v100", {"math": "strict"}, "no `expected`: v100 is a GPU"),
+        ("v100_deck", {"math": "strict"}, "no `expected`: expected times need the `instruction` lines"),
         ("haswell_e5_2695v3", {}, "it needs `math`"),
         ("haswell_e5_2695v3", {"math": "fast"}, "`math` is `strict` or `relaxed`"),
     ]:

@@ -68,8 +68,13 @@ def test_elsewhere_there_is_none_and_it_says_where(content: Content, asked: Any)
 
 def test_a_machine_that_does_not_state_what_it_needs(content: Content) -> None:
     own = {m.name: content.document["kernels"][0]["expected"][m.name] for m in MACHINES}
-    assert own["v100"] == {"missing": "v100 is a GPU; expected times are modeled for CPUs"}
-    assert "`instruction` lines; lined has none" in own["lined"]["missing"]
+    assert own["lined"]["missing"].endswith("lined has neither")
+
+
+def test_a_gpu_has_the_time_of_its_threads(content: Content) -> None:
+    time = content.document["kernels"][0]["expected"]["v100"]["times"][0]
+    found = predict(dot(), FIRST, load_machine("v100"), Options(code=Code())).expected
+    assert found is not None and time["seconds"] == float(found.expected_s)
 
 
 def test_a_kernel_without_one_has_the_reason() -> None:

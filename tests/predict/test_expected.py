@@ -178,11 +178,10 @@ def test_equal_causes_are_one() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "why"),
     [
-        ("v100", Options(code=Code()), "v100 is a GPU; expected times are modeled for CPUs"),
         (
             "opteron_2356",
             Options(code=Code()),
-            "expected times are modeled only for CPUs, from their `instruction` lines; opteron_2356",
+            "expected times need the `instruction` lines of a CPU or the `multiprocessor` of a GPU; opteron_2356 has neither",
         ),
         ("skylake_gold_6148", Options(code=Code("none")), "not asked for"),
     ],
