@@ -73,6 +73,51 @@ def _private_loops(kernel: Kernel) -> dict[LoopId, PrivateLoop]:
     return found
 
 
+def private_scalar_loops(kernel: Kernel) -> dict[LoopId, PrivateLoop]:
+    """The outermost loops of the kernel, with its directives applied, whose iterations are independent within one
+    execution of the loop if each has its own copy of the scalars that the loop sets, for all sizes.
+
+    Loops that are independent without copies (`parallel_loops`), and those inside them, are left out.
+    """
+    if is_indirect(kernel) or not any(a.intent == "temp" and a.is_scalar for a in kernel.arrays):
+        return {}
+    return recall("private_scalar_loops", kernel, (), lambda: _private_scalar_loops(kernel))
+
+
+def _private_scalar_loops(kernel: Kernel) -> dict[LoopId, PrivateLoop]:
+    free, plain = parallel_loops(kernel), apply(kernel)
+    placed = tuple(statements(plain.body))
+    members, used = members_of_loops(placed), tuple(uses(p.statement) for p in placed)
+    found: dict[LoopId, PrivateLoop] = {}
+    shared: set[LoopId] = set()
+    for loop, inside in sorted(members.items(), key=lambda item: len(item[0])):
+        if any(loop[:depth] in shared for depth in range(1, len(loop))):
+            continue
+        depth, writes = len(loop) - 1, {use.array for i in inside for use in used[i] if use.is_write}
+        scalars = {array for array in writes if array.is_scalar}
+        if not scalars:
+            shared |= {loop} & free.keys()
+            continue
+        if not all(a.intent == "temp" and _is_private(plain, placed, used, loop, a.name) for a in scalars):
+            continue
+        if proven(plain, placed, inside, depth, depth, among={array.name for array in writes - scalars}):
+            copies = tuple(Copied(a.name, ()) for a in plain.arrays if a in scalars)
+            found[loop] = PrivateLoop(depth, copies)
+            shared.add(loop)
+    return found
+
+
+def _is_private(
+    kernel: Kernel,
+    placed: tuple[PlacedStatement, ...],
+    used: tuple[tuple[Use, ...], ...],
+    loop: LoopId,
+    name: str,
+) -> bool:
+    """Whether each iteration of the loop may certainly have its own copy of a `temp`."""
+    return _certainly(partial(_Temp(kernel, placed, used, name).is_private, loop))
+
+
 def private_temps(kernel: Kernel) -> dict[LoopId, dict[str, tuple[int, ...]]]:
     """For each loop of the kernel with its directives applied: the `temp` arrays and scalars that may have a copy for
     each iteration, with the dimensions that a copy needs.

@@ -78,13 +78,14 @@ def generated_for(kernel: Kernel, target: str, variant: str | None, sizes: dict[
     """The code of a kernel. Raises InputError for errors that `check --deep` reports, such as an illegal directive."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.checks.parallel_loops import parallel_loops
-    from roofdsl.checks.private_copies import private_loops
+    from roofdsl.checks.private_copies import private_loops, private_scalar_loops
     from roofdsl.codegen.generate import generate
 
     require_legal(kernel)
     chosen = variant or target_of(target).variants[0]
     free = {} if chosen == "loops" else parallel_loops(kernel)
-    private = private_loops(kernel) if chosen == "naive" else {}
+    proofs = {"naive": private_loops, "parallel": private_scalar_loops}
+    private = proofs[chosen](kernel) if chosen in proofs else {}
     return generate(kernel, target, chosen, free=free, private=private, sizes=sizes)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.computed_types import component, computed
+from roofdsl.codegen.computed_types import computed
 from roofdsl.codegen.emitter import Emitter, chain_of
 from roofdsl.codegen.independent_loops import leaf_statements, mentioned
 from roofdsl.codegen.syntax import Text
@@ -79,7 +79,11 @@ def start_parts(emitter: Emitter, sums: Sums) -> None:
     """Declares a thread's own copies: 0 for a sum. Copies of a minimum or maximum start at the scalar."""
     for array, joined in sums.values():
         kind = computed(array.type)
-        value = _zero(emitter, array) if joined == "+=" else emitter.loaded(Text(f"*{array.name}_out"), array)
+        value = (
+            emitter.syntax.zero(computed(array.type))
+            if joined == "+="
+            else emitter.loaded(Text(f"*{array.name}_out"), array)
+        )
         emitter.out.add(emitter.syntax.declare(emitter.name(array.name), kind, value, constant=False))
 
 
@@ -106,7 +110,11 @@ def join_parts(syntax: CLike, emitter: Emitter, made_by: str, sums: Sums) -> dic
     for name, (array, op) in sums.items():
         kind, parts = computed(array.type), f"{made_by}_{_called(array, op)}"
         own[name] = f"own_{name}"
-        value = _zero(emitter, array) if op == "+=" else emitter.loaded(Text(f"*{array.name}_out"), array)
+        value = (
+            emitter.syntax.zero(computed(array.type))
+            if op == "+="
+            else emitter.loaded(Text(f"*{array.name}_out"), array)
+        )
         out.add(emitter.syntax.declare(own[name], kind, value, constant=False))
         emitter.syntax.open(out, f"for (index_t p = thread; p < parts; p += {BLOCK})")
         out.add(f"{own[name]} = {_both(emitter, array, op, own[name], f'{parts}[p]')};")
@@ -145,9 +153,3 @@ def _called(array: Array, op: str) -> str:
 
 def _both(emitter: Emitter, array: Array, op: str, a: str, b: str) -> str:
     return emitter.combine(op, Text(a), Text(b), computed(array.type)).text
-
-
-def _zero(emitter: Emitter, array: Array) -> Text:
-    kind = computed(array.type)
-    real = component(kind)
-    return emitter.syntax.convert(emitter.syntax.literal(0, real), real, kind)

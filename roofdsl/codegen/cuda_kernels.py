@@ -153,9 +153,9 @@ class _Builder:
         self.plain, self.private_loops = kernel, private
         self.several = draft is None or len(draft.functions) > 1
         self.kernel = kernel if draft is None else replace(kernel, arrays=(*kernel.arrays, *draft.buffers))
-        over_data = data_threads(kernel) if is_indirect(kernel) else DataThreads(NOTHING, frozenset())
-        self.free = {**over_data.free, **free}
-        self.private, self.by_data = over_data.private, is_indirect(kernel)
+        self.by_data = is_indirect(kernel)
+        threads = data_threads(kernel, free) if self.by_data else DataThreads(free, frozenset())
+        self.free, self.private = threads.free, threads.private
         self.place_of = {id(loop): position for position, loop in positions(kernel.body)}
         self.syntax = syntax
         self.names = renamed(kernel, self.syntax)

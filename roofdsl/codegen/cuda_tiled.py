@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import prod
 
 from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.computed_types import Computed, component, computed, kind_of
+from roofdsl.codegen.computed_types import computed, kind_of
 from roofdsl.codegen.cuda_kernels import Launched, scalars
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import load_scalars, name_extents, signature, wrapped
@@ -109,7 +109,7 @@ class _Text(Tile):
             out.add(f"{syntax.names[kind]} sum{counts};")
             opened = self._owned(out, emitter, "")
             value = emitter.loaded(emitter.place(self.target), self.target.array)
-            zero = _zero(syntax, kind).text
+            zero = syntax.zero(kind).text
             inside = self._inside(emitter)
             first = f"{inside} ? {value.text} : {zero}" if inside else value.text
             out.add(f"sum{self._register()} = {first};")
@@ -199,7 +199,7 @@ class _Text(Tile):
             subscripts = [Text(f"from_{d}") for d in range(len(dims))]
             place = syntax.element(s.array, emitter.name(s.array.name), subscripts, dims)
             into = f"{s.name}{''.join(f'[at_{d}]' for d in range(len(dims)))}"
-            zero = syntax.stored(_zero(syntax, computed(s.array.type)), computed(s.array.type), s.array)
+            zero = syntax.stored(syntax.zero(computed(s.array.type)), computed(s.array.type), s.array)
             out.add(f"{into} = {' && '.join(inside)} ? {place.text} : {zero.text};")
             syntax.close(out)
         out.add("__syncthreads();  // the tiles are complete")
@@ -232,8 +232,3 @@ class _Text(Tile):
         else:
             emitter.assign(self.update)
         self._close(out, opened + len(self.turns))
-
-
-def _zero(syntax: CLike, kind: Computed) -> Text:
-    real = component(kind)
-    return syntax.convert(syntax.literal(0, real), real, kind)

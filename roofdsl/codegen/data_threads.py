@@ -1,7 +1,9 @@
-"""Which loops of a kernel with index arrays become threads in CUDA, found from the text: no data are needed.
+"""Which loops of a kernel with index arrays become threads in CUDA, or are shared by the cores of a CPU, found from the
+text: no data are needed.
 
 Iterations may run at the same time if each writes elements of its own (`y[i]` in a loop over i), if what they write is
-only updated, by atomic operations (`y[row[k]] += ...`), and if each has scalars of its own (`s = 0` at its beginning).
+only updated, by atomic operations (`y[row[k]] += ...`; only in CUDA), and if each has scalars of its own (`s = 0` at
+its beginning).
 """
 
 from __future__ import annotations
@@ -28,22 +30,48 @@ class DataThreads(Record):
     private: frozenset[str]
 
 
-def data_threads(kernel: Kernel) -> DataThreads:
-    """The loops of a kernel with its directives applied that may be spread over threads."""
+def data_threads(kernel: Kernel, declared: Mapping[LoopId, int], *, atomic: bool = True) -> DataThreads:
+    """The loops of a kernel with its directives applied that may be spread over threads.
+
+    declared: those that the kernel itself declares parallel; they are left out only for scalars that threads cannot
+    have for themselves. atomic: whether threads may update the same element, by atomic operations.
+    """
     free: dict[LoopId, int] = {}
-    private: set[str] = set()
     loops = dict(positions(kernel.body))
     for position, loop in loops.items():
         depth = len(position) - 1
         around = {loops[position[:k]].var for k in range(1, len(position)) if position[:k] in loops}
-        found = _of_loop(loop, around)
-        scalars = {n.target.array for n in leaf_statements(loop.body) if _sets_scalar(n)}  # type: ignore[union-attr]
-        own = all(is_private(array, loop.body) for array in scalars)
-        if found is None or not own or not all(is_private(a, (node,)) for a in scalars for node in kernel.body):
+        found = _of_loop(loop, around, atomic)
+        if (found is None and position not in declared) or not all(is_private(a, loop.body) for a in scalars_set(loop)):
             continue
-        free[position] = depth if not found else 0
-        private |= {array.name for array in scalars}
-    return DataThreads(free, frozenset(private))
+        free[position] = declared.get(position, 0 if found else depth)
+    while leaving := _leaving(kernel, [loops[position] for position in free]):
+        free = {p: depth for p, depth in free.items() if leaving.isdisjoint(scalars_set(loops[p]))}
+    return DataThreads(free, frozenset(a.name for position in free for a in scalars_set(loops[position])))
+
+
+def scalars_set(loop: For) -> frozenset[Array]:
+    """The scalars that statements in a loop set or update."""
+    assigned = (node for node in leaf_statements(loop.body) if isinstance(node, Assign))
+    return frozenset(node.target.array for node in assigned if isinstance(node.target, ScalarRef))
+
+
+def _leaving(kernel: Kernel, free: Sequence[For]) -> frozenset[Array]:
+    """The scalars that free loops set and something reads elsewhere, where no free loop has set them before."""
+    found = set()
+    for array in frozenset[Array]().union(*map(scalars_set, free)):
+        own = [loop for loop in free if array in scalars_set(loop)]
+        inside = {id(node) for loop in own for node in leaf_statements(loop.body)}
+        if any(id(node) not in inside and array.name in _read(node) for node in leaf_statements(kernel.body)):
+            found.add(array)
+    return frozenset(found)
+
+
+def _read(node: Assign | Let) -> set[str]:
+    """The scalars that a statement reads."""
+    if isinstance(node, Assign) and isinstance(node.target, ScalarRef) and node.op == "=":
+        return set(mentioned(node.value))
+    return set(mentioned((node,)))
 
 
 def updated_together(root: For, variables: Sequence[str]) -> frozenset[int]:
@@ -80,9 +108,9 @@ def is_private(array: Array, nodes: Sequence[Node]) -> bool:
     return True
 
 
-def _of_loop(loop: For, around: set[str]) -> bool | None:
+def _of_loop(loop: For, around: set[str], atomic: bool) -> bool | None:
     """True if the text shows that the iterations of all executions of the loop together are independent, False if only
-    those within one execution, None if not even those.
+    those within one execution, None if not even those. atomic: whether they may update the same element.
     """
     written: dict[str, list[Assign]] = {}
     for node in leaf_statements(loop.body):
@@ -99,15 +127,11 @@ def _of_loop(loop: For, around: set[str]) -> bool | None:
         # nothing may read the result before the end, and all have to be sums, or all the same extremum.
         type_name = updates[0].target.array.type.name
         read = any(e.array.name == name for n in leaf_statements(loop.body) for e in elements(n.value))
-        atomic = all(type_name in ATOMIC.get(n.op, ()) for n in updates)
-        if read or not atomic or len({"+=" if n.op == "-=" else n.op for n in updates}) > 1:
+        together = atomic and all(type_name in ATOMIC.get(n.op, ()) for n in updates)
+        if read or not together or len({"+=" if n.op == "-=" else n.op for n in updates}) > 1:
             return None
         everywhere = False
     return everywhere
-
-
-def _sets_scalar(node: Assign | Let) -> bool:
-    return isinstance(node, Assign) and isinstance(node.target, ScalarRef)
 
 
 def _elements(nodes: Sequence[Node]) -> Iterator[Element]:

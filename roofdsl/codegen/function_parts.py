@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.computed_types import component, computed
+from roofdsl.codegen.computed_types import computed
 from roofdsl.codegen.emitter import Emitter, plain
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.syntax import Syntax, Text
@@ -82,7 +82,7 @@ def load_scalars(
             continue
         name, kind = emitter.name(a.name), computed(a.type)
         if a.intent == "temp" and not temp:
-            value = emitter.syntax.convert(emitter.syntax.literal(0, component(kind)), component(kind), kind)
+            value = emitter.syntax.zero(kind)
         else:
             value = emitter.loaded(Text(pointer.format(f"{a.name}_out")), a)
         emitter.out.add(emitter.syntax.declare(name, kind, value, constant=False))

@@ -41,8 +41,9 @@ def generate(
     """The source of `kernel`, with its directives applied, for one target.
 
     free: which loops have independent iterations (`roofdsl.checks.parallel_loops` proves them); without it, only loops
-    that the kernel itself declares parallel are parallel. private: which loops become independent if threads
-    have copies of `temp` arrays (`roofdsl.checks.private_copies.private_loops` proves them). sizes: numbers for tile
+    that the kernel itself declares parallel are parallel. private: which loops become independent if
+    threads have copies of `temp` arrays (`roofdsl.checks.private_copies.private_loops` proves them, for CUDA), or
+    iterations of scalars (`private_scalar_loops` there, for C and Python). sizes: numbers for tile
     sizes, which the variant `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums,
     where the text says so (for C, the compiler's flags do). Raises CommandError for an unknown target, for a variant
     that the target or the kernel does not have, and for stores that bypass the caches if the target cannot make them or
@@ -60,7 +61,7 @@ def generate(
     chosen = variant or syntax.variants[0]
     if chosen not in syntax.variants:
         raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {listed(syntax.variants, 'and')}")
-    if chosen not in ("loops", "naive"):
+    if chosen not in ("loops", "naive", "parallel"):
         require_affine(kernel, f"the variant `{chosen}` in {target}", f"use the variant `{syntax.variants[0]}`")
     plain_kernel = apply(kernel)
     require_lines(plain_kernel)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from roofdsl.codegen.computed_types import REDUCED, Computed, computed, is_complex
+from roofdsl.codegen.computed_types import REDUCED, Computed, component, computed, is_complex
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import FUNCTIONS, Language, Spelling, Spellings, spelled
 from roofdsl.lang.types import ElementType
@@ -112,6 +112,11 @@ class Syntax(ABC):
     @abstractmethod
     def convert(self, value: Text, source: Computed, to: Computed) -> Text:
         """A value of one computed type converted to another; real to complex, never complex to real."""
+
+    def zero(self, kind: Computed) -> Text:
+        """The number 0 in a computed type."""
+        real = component(kind)
+        return self.convert(self.literal(0, real), real, kind)
 
     @abstractmethod
     def from_index(self, value: Text, to: Computed) -> Text:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
+from roofdsl.codegen.computed_types import Computed, computed
+from roofdsl.codegen.core_loops import core_loops
 from roofdsl.codegen.emitter import Emitter
-from roofdsl.codegen.function_parts import arguments, positions
+from roofdsl.codegen.function_parts import arguments
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.grouped_sums import Grouped, grouped, nothing_to_group
 from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import replace
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
-from roofdsl.loops.model import For, Kernel, Node
+from roofdsl.loops.model import Kernel
 from roofdsl.loops.private_loops import PrivateLoop
 
 
@@ -50,6 +53,13 @@ class Target(Syntax):
         """
 
 
+class Own(Record):
+    """A variable of which each iteration of a shared loop has its own, and its type."""
+
+    name: str
+    type: Computed
+
+
 class OneFunction(Target):
     """A target in which a kernel becomes one function; `parallel` shares the outermost free loops among cores, and
     `grouped` computes neighboring sums together.
@@ -65,14 +75,19 @@ class OneFunction(Target):
         `emitter.held` are arrays that the function has for itself.
         """
 
-    def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
-        """Open a loop whose iterations are shared among cores. A language without such loops has no such variant."""
+    def parallel_loop(  # noqa: PLR0917
+        self, own: Sequence[Own], out: Lines, var: str, start: Text, stop: Text, step: Text
+    ) -> None:
+        """Open a loop whose iterations are shared among cores, and have the variables `own` for themselves.
+
+        A language without such loops has no such variant.
+        """
         self.loop(out, var, start, stop, step)
 
     def generated(
         self, kernel: Kernel, variant: str, free: Mapping[LoopId, int], sizes: Mapping[str, int]
     ) -> Generated:
-        parallel = outermost(kernel.body, free) if variant == "parallel" else []
+        parallel = core_loops(kernel, free, self.private) if variant == "parallel" else ()
         if variant == "parallel" and not parallel:
             message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
             raise CommandError(message, "use the variant `loops`")
@@ -84,17 +99,10 @@ class OneFunction(Target):
             kernel = replace(kernel, body=together.body)
         emitter = self.emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
         emitter.held = together.held
-        emitter.headers = {id(loop): self.parallel_loop for loop in parallel}
+        for shared in parallel:
+            own = [Own(emitter.name(array.name), computed(array.type)) for array in shared.own]
+            emitter.headers[id(shared.loop)] = partial(self.parallel_loop, own)
         function = emitter.name(kernel.name)
         source = self.source(kernel, emitter, function, variant)
-        spread = tuple(dict.fromkeys(loop.var for loop in parallel))
+        spread = tuple(dict.fromkeys(shared.loop.var for shared in parallel))
         return Generated(kernel.name, self.name, variant, source, function, arguments(kernel), spread)
-
-
-def outermost(nodes: Sequence[Node], free: Collection[LoopId]) -> list[For]:
-    """The parallel loops that are not inside another parallel loop."""
-    chosen: list[tuple[LoopId, For]] = []
-    for position, loop in positions(nodes):
-        if position in free and not any(position[: len(p)] == p for p, _ in chosen):
-            chosen.append((position, loop))
-    return [loop for _, loop in chosen]

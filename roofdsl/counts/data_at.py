@@ -6,7 +6,7 @@ simulated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.indirect_groups import Counted
@@ -15,6 +15,7 @@ from roofdsl.counts.work_record import WorkAt, weighed
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, scalar_bytes
+from roofdsl.loops.model import For
 from roofdsl.loops.sized import Sized
 
 
@@ -34,6 +35,27 @@ def work_of_data(at: Sized) -> WorkAt:
 def accesses_of_data(at: Sized) -> int:
     """The number of array accesses, those of index arrays included. Raises as `work_of_data`."""
     return sum(e.times * len(e.accesses) for e in _executions(at))
+
+
+def accesses_of_first_with_data(at: Sized, loop: For) -> Callable[[int], int]:
+    """The number of array accesses in the first iterations of a loop, for any number of these from 0 to all. If the
+    loop is inside others, those in all of its executions together.
+
+    Raises CommandError for a kernel that runs too long to be gone through.
+    """
+    import numpy as np
+
+    from roofdsl.matrices.points import iterations_of, touching
+
+    each = np.zeros(0, dtype=np.int64)
+    for touched in touching(at.kernel):
+        if loop not in touched.placed.loops or not touched.accesses:
+            continue
+        counts = len(touched.accesses) * iterations_of(at, touched.placed, loop)
+        each = np.pad(each, (0, max(0, len(counts) - len(each))))
+        each[: len(counts)] += counts
+    until = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(each)))
+    return lambda number: int(until[min(number, len(each))])
 
 
 def register_bytes_of_data(at: Sized) -> tuple[int, int]:

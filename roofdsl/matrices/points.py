@@ -131,6 +131,24 @@ def unfolded(kernel: Sized, placed: PlacedStatement) -> Points:
     return Points(placed, values, turns, number)
 
 
+def iterations_of(kernel: Sized, placed: PlacedStatement, loop: For) -> Any:
+    """How often a statement runs in each iteration of one of its loops, an array. Raises as `unfolded`.
+
+    The innermost loop is only counted, not unfolded, so that millions of executions take no memory.
+    """
+    inner = placed.loops[-1]
+    if inner is loop or any(depth == len(placed.loops) for depth, _ in placed.guards):
+        found = unfolded(kernel, placed)
+        return np.bincount(found.turns[loop.var])
+    around = unfolded(kernel, replace(placed, loops=placed.loops[:-1]))
+    start, stop = (at(bound, around.values, kernel.kernel) for bound in (inner.start, inner.stop))
+    trips = np.broadcast_to(np.maximum(0, -(-(stop - start) // inner.step.evaluate(kernel.values))), (around.number,))
+    turns = around.turns[loop.var]
+    counts = np.zeros(int(turns.max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(counts, turns, trips)
+    return counts
+
+
 def _spread(values: dict[str, Any], turns: dict[str, Any], loops: Sequence[For], trips: Any) -> None:
     """Repeats each row as often as the next loop runs there."""
     for loop in loops:

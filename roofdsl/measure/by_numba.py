@@ -62,8 +62,10 @@ def generate_for(kernel: Kernel, target: Any, variant: str, math: Math = "relaxe
     if variant == "loops":
         return generate(kernel, target, "loops", math=math)
     from roofdsl.checks.parallel_loops import parallel_loops
+    from roofdsl.checks.private_copies import private_scalar_loops
 
-    return generate(kernel, target, variant, free=parallel_loops(kernel), math=math)
+    private = private_scalar_loops(kernel) if variant == "parallel" else {}
+    return generate(kernel, target, variant, free=parallel_loops(kernel), private=private, math=math)
 
 
 def _threads() -> int:

@@ -1,7 +1,8 @@
 """How the generated code divides a kernel's work among cores: loop by loop, in whole iterations.
 
-Threads share the iterations of the outermost loops that are proven or declared parallel. Everything outside of these
-loops runs on one core. Work is measured in accesses to arrays.
+Threads share the iterations of the outermost loops that are proven or declared parallel, also those whose iterations
+each have their own scalars (`codegen.core_loops`). Everything outside of these loops runs on one core. Work is measured
+in accesses to arrays.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import pairwise
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.accesses import bound_accesses
 from roofdsl.loops.affine import affine
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.integers import Compare, Const, Sym, mul, sub
@@ -106,17 +108,16 @@ class Division(Record):
 
 def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     """The division of the kernel's work at these sizes; None if no loop has iterations that are known to be
-    independent. Loops with accesses that depend on data, and kernels without accesses, count as divided evenly.
+    independent. Kernels without accesses, and those with index arrays without values, count as divided evenly.
     """
-    from roofdsl.codegen.target import outermost
     from roofdsl.counts.first_iterations import with_only
     from roofdsl.counts.traffic_at import access_count
 
     at = sized(kernel, values)
-    divided = outermost(at.kernel.body, independent_loops(kernel))
+    divided = loops_for_cores(kernel, at.kernel)
     if not divided:
         return None
-    every = 0 if is_indirect(at.kernel) else access_count(at)
+    every = 0 if is_indirect(at.kernel) and at.kernel.data is None else access_count(at)
     if not every:
         return Division()
     loops = []
@@ -127,11 +128,26 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     return Division(1 - sum((loop.part for loop in loops), Fraction(0)), tuple(loops))
 
 
+def loops_for_cores(kernel: Kernel, plain: Kernel) -> list[For]:
+    """The loops that the generated code shares among cores. plain: the kernel with its directives applied, whose loops
+    they are.
+    """
+    from roofdsl.checks.private_copies import private_scalar_loops
+    from roofdsl.codegen.core_loops import core_loops
+
+    return [shared.loop for shared in core_loops(plain, independent_loops(kernel), private_scalar_loops(kernel))]
+
+
 def _shared(at: Sized, loop: For, accesses: int, part: Fraction) -> Shared:
     """The division of a loop that makes so many accesses, which are this part of all."""
+    from roofdsl.counts.data_at import accesses_of_first_with_data
     from roofdsl.counts.first_iterations import accesses_of_first
 
+    if bound_accesses(loop):
+        return Shared(part, None)  # the data say how many iterations there are
     iterations, are_alike = _iterations(loop, at.values), loop.var not in deciding(loop.body)
+    if is_indirect(at.kernel) and (iterations is None or not are_alike):
+        return Shared(part, iterations, None if iterations is None else accesses_of_first_with_data(at, loop))
     if iterations is None:
         return Shared(part, None, of_first_core=_first_core_of(at, loop, accesses) if are_alike else None)
     if are_alike:
@@ -185,7 +201,7 @@ def division_of_nest(kernel: Kernel, values: Mapping[str, int]) -> Division:
 def undivided(kernel: Kernel) -> str:
     """Why the generated code cannot share the kernel's work among cores."""
     if is_indirect(kernel):
-        return f"the accesses of {kernel.name} depend on data, and the code generated for such kernels runs on one core"
+        return f"the data decide whether iterations of {kernel.name} are independent, so its code runs on one core"
     return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
 
 

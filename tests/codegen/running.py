@@ -110,6 +110,7 @@ class CLibrary:
             "-Wno-unused",
             "-Wno-unknown-pragmas",
             "-Wno-tautological-compare",
+            "-Wno-maybe-uninitialized",  # that an iteration sets its own scalar first takes a proof
             "-Werror",
             "-shared",
             "-fPIC",
@@ -121,6 +122,10 @@ class CLibrary:
         function = getattr(self.library, generated.function)
         function.restype = None
         function(*(_value(a, arrays, params) for a in generated.arguments))
+
+    def use_threads(self, number: int) -> None:
+        """How many threads run the loops of code compiled with -fopenmp."""
+        self.library.omp_set_num_threads(number)
 
 
 _HEADER = re.compile(r'extern "C" __global__ void(?: __launch_bounds__\(\d+\)\n)?\s*(\w+)\(([^)]*)\)')

@@ -173,7 +173,45 @@ def test_declared_parallel_without_an_atomic_operation() -> None:
         generate(kernel_of(text), "cuda")
 
 
-@pytest.mark.parametrize(("target", "variant"), [("cuda", "tiled"), ("c", "parallel"), ("python", "parallel")])
+@pytest.mark.parametrize(("target", "variant"), [("cuda", "tiled"), ("c", "grouped"), ("python", "grouped")])
 def test_what_is_not_available(target: str, variant: str) -> None:
     with pytest.raises(CommandError, match=f"the variant `{variant}` in {target} is not available"):
         generate(model("spmv_csr"), target, variant)
+
+
+STEPS = {
+    # the last value of a thread's scalar is needed after the threads
+    "leaves": """kernel leaves(n, m):
+    in to: i32[n] index(m), x: f64[m]
+    inout y: f64[n], z: f64[n + 3]
+    temp s: f64
+    for t in range(3):
+        s = 0
+        for i in range(n):
+            s = x[to[i]]
+            y[i] = s + t
+        z[t] += s
+""",
+    # and here a value from before the threads
+    "enters": """kernel enters(n, m):
+    in to: i32[n] index(m), x: f64[m]
+    inout y: f64[n], z: f64[m]
+    temp s: f64
+    for t in range(3):
+        s = t
+        for j in range(m):
+            z[j] += s
+        for i in range(n):
+            s = x[to[i]]
+            y[i] = s + t
+""",
+}
+
+
+def test_scalars_that_threads_pass_on_are_not_their_own(tmp_path: Path) -> None:
+    every = [Case(kernel_of(text), {"n": 17, "m": 23}) for text in STEPS.values()]
+    codes = [generate(case.kernel, "cuda") for case in every]
+    library = CudaLibrary(codes, tmp_path)
+    for case, code in zip(every, codes, strict=True):
+        assert "i" not in code.parallel
+        case.check(library, code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from roofdsl.codegen.clike import CLike
@@ -18,7 +19,7 @@ from roofdsl.codegen.function_parts import (
 )
 from roofdsl.codegen.streamed_loops import StreamedLoops
 from roofdsl.codegen.syntax import Lines, Text, words
-from roofdsl.codegen.target import OneFunction
+from roofdsl.codegen.target import OneFunction, Own
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Kernel
@@ -41,8 +42,11 @@ class C(CLike, OneFunction):
         "i16": "int16_t", "i8": "int8_t",
     }  # fmt: skip
 
-    def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
-        out.add("#pragma omp parallel for")
+    def parallel_loop(  # noqa: PLR0917
+        self, own: Sequence[Own], out: Lines, var: str, start: Text, stop: Text, step: Text
+    ) -> None:
+        private = f" private({', '.join(variable.name for variable in own)})" if own else ""
+        out.add(f"#pragma omp parallel for{private}")
         self.loop(out, var, start, stop, step)
 
     def pointer(self, type_: ElementType, name: str, written: bool) -> str:

@@ -11,7 +11,7 @@ from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import arguments, described, heading, load_scalars, store_scalars
 from roofdsl.codegen.python_functions import FUNCTIONS, NUMBA, definition, imports, with_needed
 from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Text, squarings, words
-from roofdsl.codegen.target import OneFunction
+from roofdsl.codegen.target import OneFunction, Own
 from roofdsl.lang.functions import Language, Spelling, Spellings
 from roofdsl.loops.model import Array, Kernel
 
@@ -112,12 +112,17 @@ class Python(OneFunction):
         else:  # numba's range tests whether a variable step is 0, and counts references to arrays where it raises
             self._trips(out, "range", var, (start, stop, step))
 
-    def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+    def parallel_loop(  # noqa: PLR0917
+        self, own: Sequence[Own], out: Lines, var: str, start: Text, stop: Text, step: Text
+    ) -> None:
         self._note(var, start, step)
         if step.text == "1":
             self.open(out, f"for {var} in prange({_range(start, stop, step)})")
         else:  # numba's prange only supports steps of 1
             self._trips(out, "prange", var, (start, stop, step))
+        for variable in own:  # else numba takes it for a reduction, where a loop before its use may have no iterations
+            text = self.declare(variable.name, variable.type, self.zero(variable.type), constant=False)
+            out.add(f"{text}  # each iteration has its own")
 
     def _trips(self, out: Lines, loop: str, var: str, bounds: tuple[Text, Text, Text]) -> None:
         """A loop that counts its iterations, and a line that computes its variable from their number."""
