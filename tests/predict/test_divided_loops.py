@@ -12,7 +12,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.kinds.scaling import draw_scaling
 from roofdsl.predict import in_core_time
-from roofdsl.predict.divided_loops import UNEVEN, division, in_words, undivided
+from roofdsl.predict.divided_loops import UNEVEN, division, in_words
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.on_cores import on_cores, scaling
@@ -287,13 +287,3 @@ def test_a_share_that_is_shown_as_even_is_called_even() -> None:
     assert in_words(division(rows, {"k": 4096}), 6) == ("the work is divided evenly among 6 cores",)
     (found,) = in_words(division(rows, {"k": 7}), 6)
     assert found.startswith("the busiest of 6 cores has 1.714 times an even share")
-
-
-def test_code_whose_accesses_data_choose_is_not_called_dependent() -> None:
-    """The rows of a sparse product are independent; it is the generated code that does not share them."""
-    gather = kernel_of(
-        "kernel gather(n):\n    in col: i32[n] index(n), x: f64[n]\n    out y: f64[n]\n"
-        "    for i in range(n):\n        y[i] = x[col[i]]\n"
-    )
-    told = undivided(gather)
-    assert "the accesses of gather depend on data" in told and "independent" not in told
