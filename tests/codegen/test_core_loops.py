@@ -76,11 +76,9 @@ def of(kernel: Kernel, target: str, variant: str = "parallel", name: str = "") -
 
 def interleaved(code: Generated) -> Generated:
     """C code that lets other threads run after each of its statements, so that a race shows in nearly every run."""
-    lines = [
-        f"{line} sched_yield();" if line.startswith(" ") and line.endswith(";") else line
-        for line in code.source.splitlines()
-    ]
-    return replace(code, source="#include <sched.h>\n" + "\n".join(lines) + "\n")
+    first = code.source.index(f"void {code.function}(")  # helpers come before it
+    body = re.sub(r"^( .*;)( *//.*)?$", r"\1 sched_yield();\2", code.source[first:], flags=re.MULTILINE)
+    return replace(code, source="#include <sched.h>\n" + code.source[:first] + body)
 
 
 def racing(code: Generated) -> Generated:
@@ -158,6 +156,59 @@ class Compiled:
 
     def __call__(self, code: Generated, arrays: dict[str, Any], params: dict[str, int]) -> None:
         self.function(*(params[a.name] if a.role == "parameter" else arrays[a.name] for a in code.arguments))
+
+
+TYPES = """kernel {name}(n, m):
+    in A: {type}[n, m]
+    out y: {type}[n]
+    temp s: {type}, double: {type}
+    for i in range(0, n, {step}), h in range(i, min(n, i + {step})):
+        s = 0
+        double = A[h, 0]
+        for j in range(m):
+            s += A[h, j]
+            double {update} A[h, j]
+        y[h] = s + double
+"""
+STREAM = """kernel stream(n):
+    in b: f64[n]
+    out a: f64[n]
+    temp s: f64
+    for i in range(n):
+        s = b[i]
+        s += 1
+        stream a[i] = s * 2
+"""
+
+
+def of_type(name: str, step: int) -> Case:
+    update = "-=" if name.startswith("c") else "max="
+    text = TYPES.format(name=f"{name}_{step}", type=name, step=step, update=update)
+    return Case(kernel_of(text), {"n": 67, "m": 5})
+
+
+@NO_GCC
+def test_types_in_c(tmp_path: Path) -> None:
+    """Scalars of all types, one of them with a name that C reserves, and steps that do not come out even."""
+    names = ("f64", "f32", "f16", "bf16", "f8", "i64", "i32", "i16", "c128", "c64")
+    every = [of_type(name, step) for name in names for step in (1, 3)]
+    every.append(Case(kernel_of(STREAM), {"n": 1003}))
+    codes = [of(case.kernel, "c") for case in every]
+    library = CLibrary([interleaved(code) for code in codes], tmp_path, UNOPTIMIZED)
+    library.use_threads(THREADS)
+    for case, code in zip(every, codes, strict=True):
+        assert code.parallel == ("i",)
+        case.check(library, code, told=False)
+
+
+@pytest.mark.spread(2)
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("name", ["f32", "f16", "bf16", "f8", "i64", "i32", "i16", "c128"])
+def test_types_in_python(name: str, step: int) -> None:
+    case = of_type(name, step)
+    code = of(case.kernel, "python")
+    assert code.parallel == ("i",)
+    case.check(Compiled(code), code, told=False)
 
 
 # ---- random kernels ----
