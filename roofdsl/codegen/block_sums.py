@@ -79,11 +79,7 @@ def start_parts(emitter: Emitter, sums: Sums) -> None:
     """Declares a thread's own copies: 0 for a sum. Copies of a minimum or maximum start at the scalar."""
     for array, joined in sums.values():
         kind = computed(array.type)
-        value = (
-            emitter.syntax.zero(computed(array.type))
-            if joined == "+="
-            else emitter.loaded(Text(f"*{array.name}_out"), array)
-        )
+        value = emitter.syntax.zero(kind) if joined == "+=" else emitter.loaded(Text(f"*{array.name}_out"), array)
         emitter.out.add(emitter.syntax.declare(emitter.name(array.name), kind, value, constant=False))
 
 
@@ -110,11 +106,7 @@ def join_parts(syntax: CLike, emitter: Emitter, made_by: str, sums: Sums) -> dic
     for name, (array, op) in sums.items():
         kind, parts = computed(array.type), f"{made_by}_{_called(array, op)}"
         own[name] = f"own_{name}"
-        value = (
-            emitter.syntax.zero(computed(array.type))
-            if op == "+="
-            else emitter.loaded(Text(f"*{array.name}_out"), array)
-        )
+        value = emitter.syntax.zero(kind) if op == "+=" else emitter.loaded(Text(f"*{array.name}_out"), array)
         out.add(emitter.syntax.declare(own[name], kind, value, constant=False))
         emitter.syntax.open(out, f"for (index_t p = thread; p < parts; p += {BLOCK})")
         out.add(f"{own[name]} = {_both(emitter, array, op, own[name], f'{parts}[p]')};")

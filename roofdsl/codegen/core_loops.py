@@ -45,8 +45,8 @@ def core_loops(
         if any(position[:depth] in chosen for depth in range(1, len(position))):
             continue
         scalars = scalars_set(loop)
-        without_copies = position in independent and (by_data or not scalars)
-        proven = position in private and set(private[position].copied) == {array.name for array in scalars}
-        if without_copies or proven:
+        is_independent = position in independent and (by_data or not scalars)  # `data_threads` looked at the scalars
+        is_with_own = position in private and set(private[position].copied) == {array.name for array in scalars}
+        if is_independent or is_with_own:
             chosen[position] = CoreLoop(loop, tuple(array for array in kernel.arrays if array in scalars))
     return tuple(chosen.values())

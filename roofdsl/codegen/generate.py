@@ -41,13 +41,13 @@ def generate(
     """The source of `kernel`, with its directives applied, for one target.
 
     free: which loops have independent iterations (`roofdsl.checks.parallel_loops` proves them); without it, only loops
-    that the kernel itself declares parallel are parallel. private: which loops become independent if
-    threads have copies of `temp` arrays (`roofdsl.checks.private_copies.private_loops` proves them, for CUDA), or
-    iterations of scalars (`private_scalar_loops` there, for C and Python). sizes: numbers for tile
-    sizes, which the variant `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums,
-    where the text says so (for C, the compiler's flags do). Raises CommandError for an unknown target, for a variant
-    that the target or the kernel does not have, and for stores that bypass the caches if the target cannot make them or
-    they do not fill lines; InputError if the directives do not fit the loops.
+    that the kernel itself declares parallel are parallel. private: which loops become independent if threads have
+    copies of `temp` arrays (`roofdsl.checks.private_copies.private_loops` proves them, for CUDA), or iterations of
+    scalars (`private_scalar_loops` there, for C and Python). sizes: numbers for tile sizes, which the variant `tiled`
+    needs. math: whether the compiler may reorder sums and fuse products with sums, where the text says so (for C, the
+    compiler's flags do). Raises CommandError for an unknown target, for a variant that the target or the kernel does
+    not have, and for stores that bypass the caches if the target cannot make them or they do not fill lines; InputError
+    if the directives do not fit the loops.
     """
     syntax = target_of(target)()
     if has_streams(kernel):

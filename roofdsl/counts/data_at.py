@@ -49,7 +49,7 @@ def accesses_of_first_with_data(at: Sized, loop: For) -> Callable[[int], int]:
 
     each = np.zeros(0, dtype=np.int64)
     for touched in touching(at.kernel):
-        if loop not in touched.placed.loops or not touched.accesses:
+        if not touched.accesses or not any(around is loop for around in touched.placed.loops):
             continue
         counts = len(touched.accesses) * iterations_of(at, touched.placed, loop)
         each = np.pad(each, (0, max(0, len(counts) - len(each))))

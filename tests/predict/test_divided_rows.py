@@ -94,6 +94,28 @@ def test_rows_in_steps(cores: int) -> None:
     assert divided.busiest(cores) == Fraction(2, every) + most(rows, cores) * Fraction(sum(rows), every)
 
 
+TWICE = """kernel twice(n, m, nnz):
+    in rowptr: i32[n + 1], col: i32[nnz] index(m), val: f64[nnz], x: f64[m]
+    inout y: f64[n]
+    assume rowptr rises from 0 to nnz
+    for i in range(n):
+        for k in range(rowptr[i], rowptr[i + 1]):
+            y[i] += val[k] * x[col[k]]
+    for i in range(n):
+        for k in range(rowptr[i], rowptr[i + 1]):
+            y[i] += val[k] * x[col[k]]
+"""
+
+
+def test_loops_that_look_the_same_count_once_each() -> None:
+    kernel, sizes = with_data(kernel_of(TWICE), [f"rowptr,col={MATRICES[3]}"], {})
+    divided = division(kernel, sizes)
+    assert divided is not None and kernel.data is not None
+    rows = [2 + 5 * (b - a) for a, b in pairwise(kernel.data.values["rowptr"].tolist())]
+    assert [loop.part for loop in divided.loops] == [Fraction(1, 2)] * 2
+    assert all(loop.first is not None and loop.first(3) == sum(rows[:3]) for loop in divided.loops)
+
+
 def test_a_long_row_is_told() -> None:
     kernel, sizes = with_data(model("spmv_csr"), [f"rowptr,col={MATRICES[3]}"], {})
     (told,) = in_words(division(kernel, sizes), 4)
