@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from roofdsl.codegen.function_parts import positions
-from roofdsl.codegen.independent_loops import leaf_statements, mentioned, own_places
+from roofdsl.codegen.independent_loops import leaf_statements, mentioned, own_places, runs_once
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node, ScalarRef
@@ -41,7 +41,7 @@ def data_threads(kernel: Kernel, declared: Mapping[LoopId, int], *, atomic: bool
     for position, loop in loops.items():
         depth = len(position) - 1
         around = {loops[position[:k]].var for k in range(1, len(position)) if position[:k] in loops}
-        found = _of_loop(loop, around, atomic)
+        found = None if runs_once(loop) else _of_loop(loop, around, atomic)  # such a loop has no threads of its own
         if (found is None and position not in declared) or not all(is_private(a, loop.body) for a in scalars_set(loop)):
             continue
         free[position] = declared.get(position, 0 if found else depth)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import Affine, affine
-from roofdsl.loops.integers import Sym
+from roofdsl.loops.integers import Const, Sym, sub
 from roofdsl.loops.model import Array, Assign, Element, For, If, Let, Node, ScalarRef
 
 
@@ -51,6 +51,12 @@ def _rest(e: Element, dimension: int, var: str, inside: set[str]) -> Affine | No
     rest = Affine(form.constant, tuple((t, c) for t, c in form.terms if t != Sym(var)))
     symbols = rest.hidden() | rest.coefficients().keys()
     return rest if form.coefficients().get(var) == 1 and not symbols & (inside | {var}) else None
+
+
+def runs_once(loop: For) -> bool:
+    """Whether a loop certainly has at most one iteration."""
+    lengths = (sub(stop, start) for stop in loop.stops for start in loop.starts)
+    return loop.step == Const(1) and any(isinstance(n, Const) and n.value <= 1 for n in lengths)
 
 
 def single_update(loop: For) -> Assign | None:

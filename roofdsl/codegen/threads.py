@@ -7,12 +7,13 @@ from itertools import takewhile
 
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.function_parts import all_elements
+from roofdsl.codegen.independent_loops import runs_once
 from roofdsl.codegen.launch_grids import GridDimension
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
 from roofdsl.loops.block_shape import usual_block
-from roofdsl.loops.integers import And, Compare, Condition, Const, Sym, sub
+from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
 from roofdsl.loops.model import For, If, Kernel, Node
 from roofdsl.loops.thread_blocks import dimensions, tiles_around
 
@@ -72,7 +73,7 @@ def plan_nest(
         if (moved.start, moved.stop) != (loop.start, loop.stop):
             guards += [Compare("<=", e, Sym(loop.var)) for e in loop.starts]
             guards += [Compare("<", Sym(loop.var), e) for e in loop.stops]
-    if not root.parallel and all(map(_runs_once, hoisted)):
+    if not root.parallel and all(map(runs_once, hoisted)):
         return None
     body: tuple[Node, ...] = chain[-1].body
     if guards:
@@ -108,12 +109,6 @@ def loops_of_threads(nest: Nest) -> For | None:
     root = body[0]
     assert isinstance(root, For)
     return root
-
-
-def _runs_once(loop: For) -> bool:
-    """Whether a loop certainly has at most one iteration."""
-    lengths = (sub(stop, start) for stop in loop.stops for start in loop.starts)
-    return loop.step == Const(1) and any(isinstance(n, Const) and n.value <= 1 for n in lengths)
 
 
 def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:

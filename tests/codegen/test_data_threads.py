@@ -205,6 +205,18 @@ STEPS = {
             s = x[to[i]]
             y[i] = s + t
 """,
+    # a loop of one iteration, which the host runs
+    "once": """kernel once(n, m):
+    in to: i32[n] index(m), x: f64[m]
+    inout y: f64[1, n], z: f64[1]
+    temp s: f64
+    for t in range(1):
+        s = 0
+        for i in range(n):
+            s = x[to[i]]
+            y[t, i] = s
+        z[t] += s
+""",
 }
 
 
