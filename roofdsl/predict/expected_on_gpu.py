@@ -3,8 +3,8 @@
 The bound counts every access as written, spreads the work over the whole machine, and lets nothing wait. The generated
 code keeps sums in registers, its blocks may be too few or end in a wave that is not full, the memory sustains less than
 its bandwidth, and threads wait for what they load, unless enough of them are resident. `launch_time` has the law by
-which these combine. What is left out: dependent operations, conflicts in shared memory, the instructions that compute
-addresses, and threads of a block with more work than others.
+which these combine. What is left out: dependent operations, instructions that compute addresses outside of inner
+loops, and threads of a block with more work than others.
 """
 
 from __future__ import annotations
@@ -101,19 +101,16 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> 
     ladder = [Rung(REGISTERS, "", max(apart_s, Fraction(others)))]
     name, even_s = own.longest
     ladder.append(Rung(_slower(name, launch, machine), "", max(ladder[-1].reached_s, Fraction(even_s))))
-    spread = Fraction(spread_s(own, launch.waves))
-    ladder.append(
-        Rung(FEW if launch.waves.blocks < launch.waves.units else UNEVEN, SMALLER, max(ladder[-1].reached_s, spread))
-    )
+    spread, why = Fraction(spread_s(own, launch.waves)), FEW if launch.waves.blocks < launch.waves.units else UNEVEN
+    ladder.append(Rung(why, SMALLER, max(ladder[-1].reached_s, spread)))
     work_s = Fraction(waiting_s(own, launch.waves))
     ladder.append(Rung(WAITING, MORE, max(ladder[-1].reached_s, work_s)))
     ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
-    inside, shared = dict(own.inside), dict(own.shared)
+    inside = {name: Fraction(time_s) for name, time_s in own.inside}
+    shared = tuple((name, Fraction(time_s)) for name, time_s in own.shared)
     return Expected(
-        work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), Fraction(inside["compute"]),
-        Fraction(max(inside["instructions"], inside.get("accesses", 0.0))),
-        tuple((level, Fraction(time_s)) for level, time_s in shared.items()), work_s, launch_s,
-        None, _assumed(launch, machine), ladder=tuple(ladder), is_of_threads=True,
+        work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), inside["instructions"], inside["accesses"], shared,
+        work_s, launch_s, None, _assumed(launch, machine), ladder=tuple(ladder), is_of_threads=True,
     )  # fmt: skip
 
 
@@ -130,7 +127,8 @@ def joining(machine: Machine, launch_s: Fraction) -> Expected:
 def _asked(launch: Launch, machine: Machine) -> Asked:
     """What a launch asks of the machine."""
     bound, first = launch.bound, machine.caches[0]
-    inside = {"compute": float(bound.compute_s), "instructions": _instructions(launch) / _instructions_per_s(machine)}
+    issued_s = _instructions(launch) / _instructions_per_s(machine)
+    inside = {"instructions": max(float(bound.compute_s), issued_s)}
     if is_first_level(first):
         cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
         inside["accesses"] = float(cycles / first.bandwidth_bytes_per_s)
@@ -181,9 +179,11 @@ def _missed(launch: Launch, machine: Machine) -> dict[str, float]:
 
 
 def _instructions(launch: Launch) -> float:
-    """The least instructions of all threads: one for each access, and for each operation or fused pair of two."""
+    """The instructions of all threads: one for each access, and for each operation or fused pair of two, and those that
+    innermost loops need for addresses and to count.
+    """
     computing = sum(part.operations / (2 if part.cls == "fma" else 1) for part in launch.bound.parts)
-    return computing + launch.accesses.loads + launch.accesses.stores
+    return computing + launch.accesses.loads + launch.accesses.stores + float(launch.accesses.addressing)
 
 
 def _instructions_per_s(machine: Machine) -> float:
