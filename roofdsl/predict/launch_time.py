@@ -69,8 +69,8 @@ def waiting_s(asked: Asked, waves: Waves) -> float:
 
 
 def _parts(asked: Asked, waves: Waves, blocks: int) -> tuple[float, ...]:
-    """Seconds of a wave of so many blocks: of each part inside its busiest multiprocessor, and of the transfers that all
-    of them share.
+    """Seconds of a wave of so many blocks: of each part inside its busiest multiprocessor, and of the transfers that
+    all multiprocessors share.
     """
     busiest = -(-blocks // waves.units) * waves.units / waves.blocks
     shared = max((time_s for _, time_s in asked.shared), default=0.0)
