@@ -23,9 +23,10 @@ _SCALARS = {
     "double": ("d", 8), "float": ("f", 4), "int": ("i", 4), "long": ("q", 8), "short": ("h", 2), "char": ("b", 1),
     "unsigned": ("I", 4), "unsigned int": ("I", 4), "unsigned long": ("Q", 8), "size_t": ("Q", 8),
     "unsigned char": ("B", 1), "signed char": ("b", 1), "void": ("b", 1), "int64_t": ("q", 8), "int32_t": ("i", 4),
+    "uint32_t": ("I", 4),
 }  # fmt: skip
 _MATH = {"sqrt": math.sqrt, "exp": math.exp, "sin": math.sin, "cos": math.cos, "log": math.log, "tanh": math.tanh}
-_TYPEDEFS = "typedef unsigned long size_t; typedef long int64_t; typedef int int32_t;\n"
+_TYPEDEFS = "typedef unsigned long size_t; typedef long int64_t; typedef int int32_t; typedef unsigned int uint32_t;\n"
 _CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div"}
 
 

@@ -136,6 +136,7 @@ class Conditions:
                 message = "this compares as unsigned, where a negative value wraps around"
                 raise Refused("c-integer", message, node, "use signed integers")
         difference = a.poly - b.poly
+        assert not difference.entries  # they are read as data here
         holds, fails = _differences(op, difference)
         if difference.value is not None:
             return Known(tree.Number("0", 0, span), _holds(op, difference.value), holds, fails)

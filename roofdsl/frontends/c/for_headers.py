@@ -10,6 +10,7 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import common, is_unsigned, steady
 from roofdsl.frontends.c.context import Context
+from roofdsl.frontends.c.static_types import static_type
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Variable, assigned_names, parameters, walk
 from roofdsl.frontends.integer_facts import Range
@@ -82,6 +83,7 @@ class Headers:
         stops = self._stops(node.cond, name, down, variable)
         if self.wraps:
             self._stays_positive(starts, stops, step, name, node.cond)
+        self.values.pointers.indices.bounds(starts, stops)
         after = tuple(s for s in steps if s is not own)
         for part in steps[steps.index(own) + 1 :]:
             self._apart(part, name, "its step")
@@ -222,6 +224,9 @@ class Headers:
             else:
                 return bound
 
+    def _type(self, bound: Any) -> str:
+        return static_type(bound, self.context) or self.values.value(bound).type
+
     def _step(self, node: Any, name: str) -> Poly:
         help = "step by a number or a size, up or down: `i++`, `i += 4`, `i -= 2`"
         match node:
@@ -285,7 +290,7 @@ class Headers:
             return self._solved(node, name, down, variable)
         _same_direction(op, down, node)
         found = self.bounds(bound, "max" if down else "min")
-        unsigned = is_unsigned(common(variable.type.base, self.values.value(self._first(bound)).type))
+        unsigned = is_unsigned(common(variable.type.base, self._type(self._first(bound))))
         self.wraps = self.wraps or unsigned
         for stop in found:
             facts = self.context.facts

@@ -126,9 +126,12 @@ class _Run:
         head = context.spans(function.decl)
         whole = Span(head.line, head.column, max(head.end_line, *(i.span.end_line for i in context.out)), 1)
 
+        indices = self.values.pointers.indices
+
         def made(intents: dict[Variable, str]) -> tree.Kernel:
-            lines = declarations(context, intents)
-            body = (*assumed(context, (*lines, *context.out)), *lines, *context.out)
+            lines = declarations(context, intents, indices)
+            rising = indices.rising(intents)
+            body = (*assumed(context, (*lines, *rising, *context.out)), *lines, *rising, *context.out)
             return tree.Kernel(tree.Name(name, head), self._parameters(body), body, whole)
 
         kept = read_first(made(first), {context.declared[v]: v for v in otherwise})
@@ -142,7 +145,7 @@ class _Run:
         roots = {next(iter(size.names)): variable.root.name for variable, size in context.sizes.items()}
         order = {name: places.get(roots.get(name, name), len(places)) for name in context.parameters}
         unread = context.only_asserted - names_in(body)
-        wanted = sorted(context.parameters.keys() - unread, key=lambda n: order.get(n, len(order)))
+        wanted = sorted((n for n in context.parameters if n not in unread), key=lambda n: order.get(n, len(order)))
         return tuple(
             tree.Parameter(tree.Name(n, context.parameters[n]), None, False, context.parameters[n]) for n in wanted
         )

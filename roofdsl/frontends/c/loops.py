@@ -133,6 +133,8 @@ class Loops:
 
     def _upwards(self, header: Header, name: str, node: Any) -> tuple[Poly, tuple[Poly, ...], tuple[Poly, ...], Poly]:
         """The counter in terms of a loop `name` that counts up, and the starts, stops and step of that loop."""
+        if header.step.value == 1 and (by := self.values.pointers.indices.offset(header.starts, header.stops)).terms:
+            return Poly.name(name) - by, (by,), (header.stops[0] + by,), header.step
         if (header.step.value or 0) >= 0:
             return Poly.name(name), header.starts, header.stops, header.step
         if len(header.starts) != 1:

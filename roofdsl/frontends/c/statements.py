@@ -18,7 +18,7 @@ from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.loops import Loops
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import Unknown, Variable
+from roofdsl.frontends.c.variables import OfData, Variable
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
@@ -188,9 +188,9 @@ class Statements:
             self.values.pointers.fits(found, variable.type, node.init)
             self.context.env[variable] = found
             return
-        value = self.values.value(node.init)
+        value = self.values.followed(variable, node.init)
         if value.poly is None:
-            self.context.env[variable] = Unknown("it depends on data")
+            self.context.env[variable] = OfData()
             return
         self.context.env[variable] = self.assignments.integer(variable.name, variable.type.base, value.poly, node)
 
