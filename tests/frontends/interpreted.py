@@ -29,9 +29,11 @@ def indices_of(kernel: Kernel, sizes: Mapping[str, int]) -> dict[str, Any]:
     return {name: values for name, values in random_inputs(kernel, sizes).items() if name in index_arrays(kernel)}
 
 
-def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) -> Counts:
+def executed(
+    path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int], numbers: Mapping[str, float] | None = None
+) -> Counts:
     """The operations and accesses of the user's function, on arrays as large as those of the kernel, and with the same
-    index arrays.
+    index arrays. numbers: the values of arguments that the kernel does not have.
     """
     machine = Machine(path)
     extents: dict[str, int] = {}
@@ -41,7 +43,7 @@ def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) ->
             elements *= dim.evaluate(sizes)
         if array.dims:
             extents[array.name] = elements
-    caller = _Caller(machine, extents, sizes, indices_of(kernel, sizes))
+    caller = _Caller(machine, extents, {**sizes, **(numbers or {})}, indices_of(kernel, sizes))
     function = machine.functions[name]
     listed = function.decl.type.args.params if function.decl.type.args is not None else ()
     declared = [node for node in listed if isinstance(node, c_ast.Decl)]
@@ -98,6 +100,8 @@ class _Caller:
     def value(self, name: str, type_: Any) -> Value:
         """The argument called `name`."""
         if isinstance(type_, Scalar):
+            if type_.is_float and name in self.sizes:
+                return Value(self.sizes[name], type_)  # comparisons with it are no work of the kernel
             if type_.is_float:
                 return Value(self.random.uniform(0.5, 2), type_, True)
             return Value(self.sizes.get(name, 1), type_)

@@ -10,6 +10,7 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
+from roofdsl.frontends.c.given_values import number_of
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, Variable, assigned_names, base_name, parameters, walk
@@ -188,7 +189,7 @@ class Calls:
         changed = variable.name in self.context.changing[-1]
         shared = {n for v, n in self.context.declared.items() if v.place == "global" or not v.type.is_plain}
         changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in shared)
-        cheap = isinstance(value.expr, tree.Number | tree.Ref) or once
+        cheap = isinstance(value.expr, tree.Ref) or number_of(value) is not None or once
         if not changed and cheap and value.own in (None, variable.type.base):
             self.context.lets[variable] = Value(variable.type.base, value.own, value.expr)
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.assertions import Assertions
+from roofdsl.frontends.c.assertions import Assertions, leaves
 from roofdsl.frontends.c.assignments import Assignments, assigned_once
 from roofdsl.frontends.c.c_types import element, steady
 from roofdsl.frontends.c.choices import Choices
@@ -15,6 +15,7 @@ from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split
 from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
+from roofdsl.frontends.c.given_values import arguments_in, help_for
 from roofdsl.frontends.c.loops import Loops
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.values import NeedsData, Values
@@ -199,6 +200,9 @@ class Statements:
     def _if(self, node: Any) -> None:
         if self.assertions.returns(node):
             return
+        if leaves(node) and arguments_in(node.cond, self.context):
+            message = "whether the function ends here depends on its arguments"
+            raise Refused("c-statement", message, node.cond, help_for(node.cond, self.context, ""))
         condition = self.values.conditions.read(node.cond)
         if not isinstance(condition, Known):
             self.choices.write(condition, node)

@@ -12,7 +12,7 @@ from roofdsl.frontends.c.context import Again, Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.functions import Functions
 from roofdsl.frontends.c.pointers import Peel, Pointers, step_inside
-from roofdsl.frontends.c.static_types import LARGEST, character, fits, integer_constant, static_type
+from roofdsl.frontends.c.static_types import FLT_MAX, LARGEST, character, fits, integer_constant, static_type
 from roofdsl.frontends.c.variables import OfData, Pointer, Unknown, Variable, Wrapped, walk
 from roofdsl.frontends.c.writing import word
 from roofdsl.frontends.operators import LEVELS, grouped
@@ -26,7 +26,7 @@ _DATA_DECIDE = "compute it from loop variables, sizes, and elements of integer a
 _INDEXED = ("a subscript", "an offset", "a loop bound", "the start of a loop", "the condition of a loop")
 """Where an element of an index array may stand."""
 
-_FLT_MAX, _DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
+_DBL_MAX = 1.7976931348623157e308
 
 
 class NeedsData(Exception):
@@ -175,7 +175,7 @@ class Values:
         suffix = text[len(digits) :]
         if suffix == "l":
             raise Refused("c-type", "`long double` is not a type of the language", node, "use double")
-        if float(digits) > (_FLT_MAX if suffix else _DBL_MAX):
+        if float(digits) > (FLT_MAX if suffix else _DBL_MAX):
             kind = "float" if suffix else "double"
             raise Refused("c-type", f"this number is larger than every {kind}", node, "write a smaller number")
         return Value("f32" if suffix else "f64", None, tree.Number(digits, float(digits), span))
