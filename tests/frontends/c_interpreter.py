@@ -350,7 +350,6 @@ class Machine(Memory):
             found = self.call(name, given)
             return found if found is not None else Value(0, Scalar("i", 4))
         if name == "assert":
-            assert given[0].number, "an assertion fails"
             return given[0]
         if name in ("malloc", "free"):
             return Value(self.allocate(given[0].number, "heap") if name == "malloc" else 0, Pointer(Scalar("b", 1)))
