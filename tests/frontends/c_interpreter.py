@@ -304,7 +304,8 @@ class Machine(Memory):
             address, type_ = self.lvalue(node.expr)
             return Value(address, Pointer(type_))
         if node.op == "sizeof":
-            return Value(self.type(node.expr).size, Scalar("Q", 8))
+            named = isinstance(node.expr, c_ast.Typename)
+            return Value((self.type(node.expr) if named else self.lvalue(node.expr)[1]).size, Scalar("Q", 8))
         if node.op in ("++", "--", "p++", "p--"):
             address, type_ = self.lvalue(node.expr)
             old = self.load(address, type_)
@@ -351,6 +352,8 @@ class Machine(Memory):
             return found if found is not None else Value(0, Scalar("i", 4))
         if name == "assert":
             return given[0]
+        if name in ("memset", "memcpy"):
+            return self._move(name, *given)
         if name in ("malloc", "free"):
             return Value(self.allocate(given[0].number, "heap") if name == "malloc" else 0, Pointer(Scalar("b", 1)))
         stem = name.removesuffix("f") if name not in ("fabsf",) else "fabs"
@@ -366,6 +369,16 @@ class Machine(Memory):
             return Value(_MATH[stem](numbers[0]), type_, data)
         except ValueError:
             return Value(0.0, type_, data)
+
+    def _move(self, name: str, to: Value, second: Value, count: Value) -> Value:
+        """`memset` and `memcpy`, number by number."""
+        type_ = to.type.to
+        while isinstance(type_, Array):
+            type_ = type_.of
+        for at in range(0, count.number, type_.size):
+            one = second if name == "memset" else self.load(second.number + at, type_)
+            self.store(to.number + at, type_, one)
+        return to
 
 
 def _constant(node: Any) -> Value:

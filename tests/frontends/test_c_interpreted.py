@@ -29,7 +29,7 @@ from tests.frontends.interpreted import counted, executed
 from tests.frontends.running import kernel_of
 
 HERE = Path(__file__).parent
-FILES = ("structures.c", "other_loops.c", "known_codes.c", "sparse.c")
+FILES = ("structures.c", "other_loops.c", "known_codes.c", "sparse.c", "memory.c")
 CASES = [
     (file, name)
     for file in FILES

@@ -11,6 +11,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
 from roofdsl.frontends.c.given_values import number_of
+from roofdsl.frontends.c.memory_calls import NAMES as MEMORY_CALLS
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, Variable, assigned_names, base_name, parameters, walk
@@ -107,6 +108,8 @@ class Calls:
             target = part.lvalue if isinstance(part, c_ast.Assignment) else None
             if isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--"):
                 target = part.expr
+            if named and part.name.name in MEMORY_CALLS and part.args is not None:
+                target = part.args.exprs[0]
             if target is not None and base_name(target) not in own:
                 return base_name(target) or "memory"
         return ""

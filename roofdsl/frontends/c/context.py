@@ -112,8 +112,8 @@ class Learnt:
 
 class Program(Record):
     """A parsed file: functions with bodies, types, the file's variables and `enum`s; `nodes`: all of it, in order.
-    `packed`: whether attributes or pragmas change how its structures lie in memory. `originals`: the functions before
-    their loops were rewritten, where they were.
+    `packed`: the lines and columns of structures that attributes or pragmas lay out differently. `originals`: the
+    functions before their loops were rewritten, where they were.
     """
 
     functions: dict[str, Any]
@@ -121,7 +121,7 @@ class Program(Record):
     globals: tuple[Any, ...]
     enums: tuple[Any, ...]
     nodes: tuple[Any, ...]
-    packed: bool
+    packed: frozenset[tuple[int, int]]
     originals: dict[str, Any]
 
 

@@ -25,7 +25,7 @@ _MEMORY = {
     "malloc": "void *malloc(unsigned long);", "calloc": "void *calloc(unsigned long, unsigned long);",
     "aligned_alloc": "void *aligned_alloc(unsigned long, unsigned long);", "free": "void free(void *);",
     "abs": "int abs(int);", "labs": "long labs(long);", "assert": "#define assert(x)",
-    "alloca": "#define alloca __builtin_alloca",
+    "memmove": "void *memmove(void *, const void *, unsigned long);", "alloca": "#define alloca __builtin_alloca",
 }  # fmt: skip
 _BUILT_IN = ("_Float16", "__bf16", "__fp16", "_Float32", "_Float64", "FILE")
 

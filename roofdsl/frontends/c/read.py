@@ -98,9 +98,8 @@ class _Reader:
                 typedefs[node.name] = node.type
             elif isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
                 variables.append(node)
-        return Program(
-            functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext), parser.clex.packed, originals
-        )
+        packed = frozenset(parser.clex.packed)
+        return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext), packed, originals)
 
     def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
         """pycparser's message at the user's line; `reached` is the line and column that the lexer has reached."""

@@ -17,6 +17,8 @@ from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.given_values import arguments_in, help_for
 from roofdsl.frontends.c.loops import Loops
+from roofdsl.frontends.c.memory_calls import NAMES as MEMORY_CALLS
+from roofdsl.frontends.c.memory_calls import MemoryCalls
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import OfData, Variable
@@ -50,6 +52,7 @@ class Statements:
         self.assertions = Assertions(context, values)
         self.assignments = Assignments(context, values, self.follower)
         self.structures = self.assignments.structures
+        self.memory_calls = MemoryCalls(context, values)
 
     def block(self, items: Sequence[Any]) -> None:
         """Consecutive statements; a pragma applies to the loop after it."""
@@ -259,6 +262,9 @@ class Statements:
             return
         if name == "assert" and node.args is not None and len(node.args.exprs) == 1:
             self.assertions.read(node.args.exprs[0])
+            return
+        if name in MEMORY_CALLS:
+            self.memory_calls.write(name, node)
             return
         if name in ("free", "__builtin_unreachable", "__builtin_assume"):
             for argument in node.args.exprs if node.args is not None else ():

@@ -245,7 +245,7 @@ class Values:
         if node.op in ("++", "--", "p++", "p--"):
             raise step_inside(node)
         if node.op == "sizeof":
-            raise Refused("c-integer", "`sizeof` is not supported", node, "write the number")
+            return Value("u64", None, None, self.pointers.layouts.bytes_of(node.expr))
         if node.op == "&":
             raise Refused("c-pointer", "an address is not a number", node)
         if node.op == "!":
