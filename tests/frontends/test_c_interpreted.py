@@ -147,12 +147,19 @@ void f(int n, pair *p) { _Alignas(32) double t[2]; for (int i = 0; i < n; i++) p
 
 
 @needs_compiler
-def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The example of docs/c.md."""
+@pytest.mark.parametrize(
+    ("name", "options"), [("bodies.c", []), ("spmv.c", []), ("gemv.c", ["--value", "beta=1.0"])], ids=str
+)
+def test_the_page(
+    name: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The examples of docs/c.md."""
     page = (HERE.parents[1] / "docs/c.md").read_text(encoding="utf-8")
-    example = re.search(r"\$ cat bodies\.c\n(.*?)\$ roofdsl convert bodies\.c\n(.*?)```", page, re.DOTALL)
+    command = " ".join(["roofdsl convert", name, *options])
+    pattern = rf"\$ cat {name}\n([^$]*)\$ {re.escape(command)}\n([^$`]*)[$`]"
+    example = re.search(pattern, page)
     assert example is not None
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bodies.c").write_text(example[1])
-    assert run(["convert", "bodies.c", "--verify"]) == 0
+    (tmp_path / name).write_text(example[1])
+    assert run(["convert", name, *options, "--verify"]) == 0
     assert capsys.readouterr().out == example[2]

@@ -252,6 +252,9 @@ class Headers:
                 step = {"+=": by, "-=": -by, "=": by - counter}[op]
                 if step.names & counter.names:
                     raise Refused("c-loop", "the step of this loop changes with its counter", node, help)
+            case c_ast.Assignment(op="*=" | "/=" | "<<=" | ">>="):
+                help = f"move the body into a function with `{name}` as an argument, and analyze one iteration"
+                raise Refused("c-loop", "this loop multiplies or divides its counter", node, help)
             case _:
                 raise Refused("c-loop", "the step of this loop is not affine", node, help)
         ranges = {r.var for r in self.context.facts.ranges}

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pycparser import c_ast
+
 from roofdsl.frontends.c.context import Again, Context, Limit, Value
-from roofdsl.frontends.c.variables import Pointer, Variable
+from roofdsl.frontends.c.variables import Pointer, Variable, walk
 from roofdsl.frontends.poly import Entry, Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
@@ -96,6 +98,13 @@ class IndexArrays:
             learnt.indexed.add(variable.key)
             learnt.data.discard(variable.key)
             raise Again
+
+    def learn_names(self, node: Any) -> None:
+        """`learn` for the integers in an expression that are kept in the kernel as data."""
+        for name in [p.name for p in walk(node) if isinstance(p, c_ast.ID)]:
+            variable = self.context.scopes.find(name)
+            if variable is not None and variable.key in self.context.learnt.data:
+                self.learn(variable)
 
     def _array(self, entry: Entry) -> Variable:
         return next(v for v, name in self.context.declared.items() if name == entry.array)

@@ -13,7 +13,7 @@ from roofdsl.frontends.c.for_headers import Header, Headers
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.rewritten_loops import Repeated
 from roofdsl.frontends.c.values import Values
-from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wrapped, walk
+from roofdsl.frontends.c.variables import Pointer, State, Swapped, Unknown, Variable, Wrapped, walk
 from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.frontends.refuse import Refused
@@ -211,6 +211,8 @@ class Loops:
         offset = end.subscripts[-1] if isinstance(end, Pointer) and end.subscripts else end
         if not isinstance(offset, Poly):
             return Unknown(offset.why if isinstance(offset, Unknown) else "it changes in a loop")
+        if isinstance(before, Pointer) and isinstance(end, Pointer) and before.array is not end.array:
+            return Swapped()
         by = offset - symbol
         if by.names & moving:
             return Unknown("it changes from iteration to iteration in a way that is not affine")

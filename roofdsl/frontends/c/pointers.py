@@ -16,7 +16,7 @@ from roofdsl.frontends.c.context import Access, Again, Context, Unit, Value
 from roofdsl.frontends.c.index_arrays import IndexArrays
 from roofdsl.frontends.c.layouts import Layouts
 from roofdsl.frontends.c.static_types import member_type, place_type
-from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
+from roofdsl.frontends.c.variables import Pointer, Swapped, Unknown, Variable, Wrapped
 from roofdsl.frontends.c.writing import word
 from roofdsl.frontends.linear import rows_need, steps_for_rows, subscripts_of
 from roofdsl.frontends.poly import Poly, quotient
@@ -134,7 +134,10 @@ class Pointers:
             raise Peel(state.loop, variable)
         if isinstance(state, Unknown):
             message = f"what `{name}` points at is not known: {state.why}"
-            raise Refused("c-pointer", message, node, "use the array itself with a subscript")
+            help = "use the array itself with a subscript"
+            if isinstance(state, Swapped):
+                help = "write two steps in each iteration, from one array to the other and back, or copy with `memcpy`"
+            raise Refused("c-pointer", message, node, help)
         if not isinstance(state, Pointer):
             raise Refused("c-pointer", f"`{name}` is not a pointer", node)
         return state

@@ -13,7 +13,7 @@ from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.functions import Functions
 from roofdsl.frontends.c.pointers import Peel, Pointers, step_inside
 from roofdsl.frontends.c.static_types import FLT_MAX, LARGEST, character, fits, integer_constant, static_type
-from roofdsl.frontends.c.variables import OfData, Pointer, Unknown, Variable, Wrapped, walk
+from roofdsl.frontends.c.variables import OfData, Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.c.writing import word
 from roofdsl.frontends.operators import LEVELS, grouped
 from roofdsl.frontends.poly import Poly, quotient
@@ -23,6 +23,7 @@ from roofdsl.lang.source import Span
 
 _NOWHERE = Span(1, 1, 1, 1)
 _DATA_DECIDE = "compute it from loop variables, sizes, and elements of integer arrays that the function only reads"
+_COMPUTE = "compute it from loop variables and sizes"
 _INDEXED = ("a subscript", "an offset", "a loop bound", "the start of a loop", "the condition of a loop")
 """Where an element of an index array may stand."""
 
@@ -67,13 +68,13 @@ class Values:
             if indexing and isinstance(self.context.env.get(need.variable), OfData):
                 self.pointers.indices.learn(need.variable)
             message = f"{what} needs the value of `{need.variable.name}`, which is not known: {need.why}"
-            raise Refused("c-index", message, node, "compute it from loop variables and sizes") from None
+            choice = isinstance(getattr(need.variable.node, "init", None), c_ast.TernaryOp)
+            help = "write the choice where it is used, as in `a[i == 0 ? n - 1 : i - 1]`" if choice else _COMPUTE
+            raise Refused("c-index", message, node, help) from None
         if value.poly is None:
             if is_integer(value.type):
-                for name in [p.name for p in walk(node) if isinstance(p, c_ast.ID)] if indexing else ():
-                    variable = self.context.scopes.find(name)
-                    if variable is not None and variable.key in self.context.learnt.data:
-                        self.pointers.indices.learn(variable)
+                if indexing:
+                    self.pointers.indices.learn_names(node)
                 if isinstance(value.expr, tree.Ref) and isinstance(node, c_ast.UnaryOp | c_ast.ArrayRef):
                     message = f"{what} is read through a pointer, so that it is data and not a size"
                     raise Refused("c-index", message, node, "pass the number itself, as in `int n` for `int *n`")
@@ -337,7 +338,7 @@ class Values:
         if by is None or by <= 0:
             if op == "/" and by is not None and by < 0 and a.value is not None:
                 return Poly.number(-(abs(a.value) // -by) if a.value > 0 else abs(a.value) // -by)
-            help = "define the size as a number: `-D NAME=VALUE` for a macro"
+            help = "define the size as a number, or write `i + 1 < n ? i + 1 : 0` for `(i + 1) % n`"
             raise Refused("c-integer", f"`{op}` of integers is read only with a positive divisor", node, help)
         if a.value is not None:
             whole = abs(a.value) // by * (1 if a.value >= 0 else -1)
