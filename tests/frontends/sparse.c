@@ -151,3 +151,6 @@ void histogram_of_short(int n, const short *bin, int count[256]) { for (int i = 
 void weighted_histogram(int n, const long *bin, const float *w, float *count) { for (int i = 0; i < n; i++) count[bin[i]] += w[i]; }
 void every_second_offset(int n, const int *off, const double *x, double *y) { for (int i = 0; i < n; i++) y[i] += x[2 * off[i] + 1] + x[i + off[i]]; }
 void index_as_data(int n, const int *k, long *s, double *x) { for (int i = 0; i < n; i++) { int j = k[i]; x[j] = 2; s[i] += j; } }
+static void row_sum(int begin, int end, const double *v, double *s) { for (int k = begin; k < end; k++) *s += v[k]; }
+void rows_by_a_function(int n, const int *p, const double *v, double *y) { for (int i = 0; i < n; i++) row_sum(p[i], p[i + 1], v, &y[i]); }
+void open_and_declared(int n, const int *c, const double x[16], double *y) { for (int i = 0; i < n; i++) y[c[i]] += x[c[i]]; }

@@ -156,6 +156,7 @@ class Calls:
             return variable, self.values.pointers.structure(arg)
         value = self.values.value(arg)
         if type_.is_integer:
+            value = self.values.index(arg) if value.poly is None else value
             if value.poly is None:
                 message = f"the argument `{declared.name}` depends on data"
                 raise Refused("c-index", message, arg, "give it loop variables and sizes")

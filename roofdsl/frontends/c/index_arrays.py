@@ -48,9 +48,11 @@ class IndexArrays:
         array, place = where.array, len(where.subscripts) - 1
         for entry in by.entries:
             index = self._array(entry)
-            if index.key in self.context.learnt.limits:
-                continue
+            known = self.context.learnt.limits.get(index.key)
             alone = by == Poly.name(entry)
+            declared = alone and self._declared(array.key, place) is not None
+            if known is not None and not (declared and self._is_open(known)):
+                continue
             of = ("subscript", array.key, place, array.label) if alone else ("index", index.key)
             self.context.learnt.limits[index.key] = Limit("chooses", of)
             raise Again
@@ -109,6 +111,20 @@ class IndexArrays:
     def _array(self, entry: Entry) -> Variable:
         return next(v for v, name in self.context.declared.items() if name == entry.array)
 
+    def _declared(self, key: object, place: int) -> Poly | None:
+        """A dimension that an array is declared with."""
+        dims = next((d for v, d in self.context.dims.items() if v.key == key), ())
+        dim = dims[place] if place < len(dims) else None
+        return dim if dim is not None and self.context.is_size(dim) else None
+
+    def _is_open(self, limit: Limit) -> bool:
+        """Whether an index array chooses from an array that is declared without its length."""
+        match limit.of:
+            case ("subscript", key, int(place), _):
+                return self._declared(key, place) is None
+            case _:
+                return False
+
     def _limit(self, array: Variable, limit: Limit) -> Poly:
         """What an index array rises to, or is below: a declared dimension, or a parameter."""
         context = self.context
@@ -116,9 +132,8 @@ class IndexArrays:
             case ("size", Poly() as size):
                 return size
             case ("subscript", key, int(place), label):
-                dims = next((d for v, d in context.dims.items() if v.key == key), ())
-                dim = dims[place] if place < len(dims) else None
-                if dim is not None and context.is_size(dim):
+                dim = self._declared(key, place)
+                if dim is not None:
                     return dim
                 wish = f"len_{label}"
             case ("end", _):
@@ -147,12 +162,10 @@ class IndexArrays:
         found: list[tree.Item] = []
         for array, node in self.first.items():
             limit = context.learnt.limits.get(array.key)
-            if limit is None or array not in intents:
-                continue
-            if intents[array] != "in":
+            if intents.get(array, "in") != "in":
                 message = f"`{array.name}` holds indices, which the function itself computes"
                 raise Refused("c-index", message, node, "compute them in another function, and pass the array")
-            if limit.kind == "rises":
+            if limit is not None and limit.kind == "rises" and array in intents:
                 span = context.spans(array.node)
                 ends = (tree.Number("0", 0, span), self._limit(array, limit).tree(span))
                 found.append(tree.DataFact("rises", tree.Name(context.declared[array], span), ends, span))

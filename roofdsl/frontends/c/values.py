@@ -23,10 +23,8 @@ from roofdsl.lang.source import Span
 
 _NOWHERE = Span(1, 1, 1, 1)
 _DATA_DECIDE = "compute it from loop variables, sizes, and elements of integer arrays that the function only reads"
-_COMPUTE = "compute it from loop variables and sizes"
 _INDEXED = ("a subscript", "an offset", "a loop bound", "the start of a loop", "the condition of a loop")
 """Where an element of an index array may stand."""
-
 _DBL_MAX = 1.7976931348623157e308
 
 
@@ -69,7 +67,8 @@ class Values:
                 self.pointers.indices.learn(need.variable)
             message = f"{what} needs the value of `{need.variable.name}`, which is not known: {need.why}"
             choice = isinstance(getattr(need.variable.node, "init", None), c_ast.TernaryOp)
-            help = "write the choice where it is used, as in `a[i == 0 ? n - 1 : i - 1]`" if choice else _COMPUTE
+            help = "write the choice where it is used, as in `a[i == 0 ? n - 1 : i - 1]`"
+            help = help if choice else "compute it from loop variables and sizes"
             raise Refused("c-index", message, node, help) from None
         if value.poly is None:
             if is_integer(value.type):
@@ -132,8 +131,8 @@ class Values:
                 raise Refused("c-statement", "this expression is not supported", node)
 
     def to(self, value: Value, type_: str, node: Any) -> Value:
-        """The value, unchanged: the store itself converts it to `type_`, as C does. Raises Refused if that would lose a
-        fraction or an imaginary part, or if the language would round differently.
+        """The value, unchanged: the store converts it to `type_`, as in C. Raises Refused if that loses a fraction or an
+        imaginary part, or if the language would round differently.
         """
         if value.type == type_ or value.poly is not None:
             return value
