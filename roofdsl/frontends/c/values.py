@@ -131,8 +131,8 @@ class Values:
                 raise Refused("c-statement", "this expression is not supported", node)
 
     def to(self, value: Value, type_: str, node: Any) -> Value:
-        """The value, unchanged: the store converts it to `type_`, as in C. Raises Refused if that loses a fraction or an
-        imaginary part, or if the language would round differently.
+        """The value, unchanged: the store converts it to `type_`, as in C. Raises Refused if that loses a fraction or
+        an imaginary part, or if the language would round differently.
         """
         if value.type == type_ or value.poly is not None:
             return value
