@@ -15,6 +15,7 @@ from roofdsl.incore.result import InCore
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.predict.expected import Expected, NestTime, Rung, causes_of, launch_rung
+from roofdsl.predict.expected_of_inner_loops import InnerLoops
 from roofdsl.predict.hardware_traffic import Moving
 from roofdsl.predict.prediction import Prediction
 
@@ -24,12 +25,14 @@ IN_SEQUENCE = "loops follow each other, and do not overlap"
 
 class Nest(Record):
     """A loop nest of a launch. bound: its terms of the bound, without the launch, with the bytes that it moves after
-    the nests before it. kernel: its statements alone. moving: what the hardware moves in it.
+    the nests before it. kernel: its statements alone. moving: what the hardware moves in it. inner: its inner loops, if
+    several follow each other.
     """
 
     bound: Prediction
     kernel: Kernel
     moving: Moving
+    inner: InnerLoops | None = None
 
 
 def in_sequence(whole: Expected, bound_s: Fraction, launch_s: Fraction, nests: Sequence[NestTime]) -> Expected:
