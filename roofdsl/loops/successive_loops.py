@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.integers import Const
 from roofdsl.loops.model import For, Node
+from roofdsl.loops.numbers import with_numbers_in
 from roofdsl.loops.successive_nests import successive_nests
 
 
@@ -38,33 +38,24 @@ class SuccessiveLoops(Record):
             nodes = (*one.before, inside, *one.behind) if beside else (inside,)
         return nodes
 
-    def one_pass(self, values: Mapping[str, int]) -> tuple[tuple[Node, ...], tuple[tuple[Node, ...], ...]]:
-        """(what is executed before a pass in the middle of the iterations, its parts).
+    def passes(self, values: Mapping[str, int], earlier: int) -> list[tuple[tuple[Node, ...], ...]]:
+        """A pass in the middle of the iterations, after up to `earlier` passes right before it: the parts of each.
 
-        A pass is one execution of all parts. values: of the parameters. Raises ValueError if a loop has no iterations
-        there.
+        A pass is one execution of all parts. It has no loops around them; their variables are numbers. values: of the
+        parameters. There are no passes if a loop has no iterations there.
         """
-        known, before = dict(values), list[tuple[tuple[For, ...], tuple[Node, ...]]]()
-        fixed: tuple[For, ...] = ()
+        known, at = dict(values), range(0)
         for one in self.around:
             loop = one.loop
-            start, stop, step = (e.evaluate(known) for e in (loop.start, loop.stop, loop.step))
-            count = len(range(start, stop, step))
-            if not count:
-                raise ValueError("no iterations")
-            at = start + (count - 1) // 2 * step
-            earlier = (replace(loop, start=Const(start), stop=Const(at)),) if at > start else ()
-            before.append((fixed, (*one.before, *earlier)))
-            fixed = (*fixed, replace(loop, start=Const(at), stop=Const(at + 1), step=Const(1), parallel=False))
-            known[loop.var] = at
-        first = tuple(node for loops, nodes in before for node in _within(loops, nodes))
-        return first, tuple(_within(fixed, nodes) for nodes in self.parts)
-
-
-def _within(loops: Sequence[For], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    for loop in reversed(loops):
-        nodes = (replace(loop, body=nodes),) if nodes else ()
-    return nodes
+            at = range(*(e.evaluate(known) for e in (loop.start, loop.stop, loop.step)))
+            if not at:
+                return []
+            known[loop.var] = at[(len(at) - 1) // 2]
+        middle, var = (len(at) - 1) // 2, self.around[-1].loop.var
+        return [
+            tuple(with_numbers_in(nodes, {**known, var: value}) for nodes in self.parts)
+            for value in at[max(0, middle - earlier) : middle + 1]
+        ]
 
 
 def successive_loops(body: Sequence[Node]) -> SuccessiveLoops | None:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from roofdsl import budget
 from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.model import Count
+from roofdsl.loops.model import Assign, Count, Kernel
+from roofdsl.loops.sized import sized
 from roofdsl.loops.successive_loops import SuccessiveLoops, successive_loops
 from roofdsl.loops.transform import apply
+from roofdsl.machine.model import Machine
 from roofdsl.predict.crossings import Case
 from roofdsl.predict.expected_of_inner_loops import InnerLoops
 from roofdsl.predict.launch_statements import nests_alone
 from roofdsl.predict.level_time import LevelTime
+from roofdsl.predict.strided import step_bytes
+
+EARLIER = 2
+"""The passes before the counted one. What a pass finds in a cache is what these left there: the rows before it, as a
+stencil reads them, and all that each pass uses. A cache that keeps more until the next launch keeps all, and then there
+are no bytes to share out."""
 
 
 def inner_loops(case: Case, moved: Callable[[Case], Sequence[LevelTime]]) -> InnerLoops | None:
     """The inner loops of a launch or of one of its nests; None if there are not several, if data choose the accesses,
-    or if the code makes them in an order of its own.
+    if a loop strides from line to line, or if the code makes them in an order of its own.
 
     moved: the levels of a case. Raises TooHard.
     """
@@ -30,6 +39,8 @@ def inner_loops(case: Case, moved: Callable[[Case], Sequence[LevelTime]]) -> Inn
         return None
     found, compiled = successive_loops(kernel.body), successive_loops(code.body)
     if found is None or compiled is None or len(found.parts) != len(compiled.parts):
+        return None
+    if _is_strided(kernel, case.values, case.machine):
         return None
     innermost = found.around[-1].loop
     marker = Count("passes", innermost.step, innermost.span)
@@ -44,20 +55,35 @@ def inner_loops(case: Case, moved: Callable[[Case], Sequence[LevelTime]]) -> Inn
     return InnerLoops(kernels, passes, partial(_one_pass, case, found, moved))
 
 
+def _is_strided(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> bool:
+    """Whether an innermost loop takes a new line in each iteration. Such a loop moves all lines in one pass, and none
+    in the next ones, so no pass stands for the others.
+    """
+    at, line = sized(kernel, values), machine.caches[0].line_bytes if machine.caches else None
+    return line is None or any(
+        abs(step_bytes(access.element, placed.loops[-1], at)) >= line
+        for placed in statements(kernel.body)
+        if placed.loops and isinstance(placed.statement, Assign)
+        for access in accesses(placed.statement)
+    )
+
+
 def _one_pass(
     case: Case, found: SuccessiveLoops, moved: Callable[[Case], Sequence[LevelTime]]
 ) -> list[Sequence[LevelTime]]:
-    """The levels of each inner loop in a pass in the middle of the nest, after all that is executed before it.
+    """The levels of each inner loop in a pass in the middle of the nest, after EARLIER passes.
 
     Raises CommandError if its bytes cannot be counted.
     """
     kernel = apply(case.kernel)
-    after = (kernel.body if case.options.warm else ()) if case.after is None else case.after
-    first, parts = found.one_pass(case.values)
-    after, levels = (*after, *first), list[Sequence[LevelTime]]()
+    *earlier, last = found.passes(case.values, EARLIER)
+    if all(parts == last for parts in earlier):
+        earlier = earlier[-1:]  # more of the same leave the same lines
+    after, levels = tuple(node for parts in earlier for nodes in parts for node in nodes), list[Sequence[LevelTime]]()
+    options = replace(case.options, warm=False)
     with budget.part(2):
-        for nodes in parts:
-            own = replace(case, kernel=replace(kernel, body=nodes), after=after, is_last=False)
+        for nodes in last:
+            own = replace(case, kernel=replace(kernel, body=nodes), after=after, is_last=False, options=options)
             levels.append(moved(own))
             after = (*after, *nodes)
     return levels
