@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from roofdsl.incore.result import InCore
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
@@ -84,8 +85,12 @@ def with_inner_loops(  # noqa: PLR0917
 
 
 def shared_levels(levels: Sequence[LevelTime], one_pass: Sequence[Sequence[LevelTime]]) -> list[tuple[LevelTime, ...]]:
-    """The bytes of each inner loop, which add up to those of the nest: shared out as in one pass."""
+    """The bytes of each inner loop, which add up to those of the nest: shared out as in one pass. Raises CommandError
+    if a level of the pass could not be counted.
+    """
     by_name = [{level.name: level for level in own} for own in one_pass]
+    if any(level.name not in names for names in by_name for level in levels):
+        raise CommandError("not all levels could be counted")
     found: list[list[LevelTime]] = [[] for _ in one_pass]
     for level in levels:
         own = [names[level.name] for names in by_name]

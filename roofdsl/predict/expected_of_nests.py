@@ -1,7 +1,8 @@
 """The expected time of a launch whose loop nests follow each other: the sum of their times.
 
-Within one loop nest, arithmetic and transfers overlap by the machine's rule. The arithmetic of one nest does not
-overlap with the transfers of the next: a core looks only a few hundred instructions ahead.
+Within one loop nest, arithmetic and transfers overlap by the machine's rule, unless long inner loops follow each other
+(`expected_of_inner_loops`). The arithmetic of one nest does not overlap with the transfers of the next: a core looks
+only a few hundred instructions ahead.
 """
 
 from __future__ import annotations

@@ -30,9 +30,10 @@ def inner_loops(case: Case, moved: Callable[[Case], Sequence[LevelTime]]) -> Inn
     """The inner loops of a launch or of one of its nests; None if there are not several, if data choose the accesses,
     if a loop strides from line to line, or if the code makes them in an order of its own.
 
-    moved: the levels of a case. Raises TooHard.
+    moved: the levels of a case.
     """
     from roofdsl.counts.executions import statement_executions
+    from roofdsl.sets.library import TooHard
 
     kernel, code = apply(case.kernel), apply(case.written)
     if is_indirect(kernel) or kernel.data is not None:
@@ -40,13 +41,16 @@ def inner_loops(case: Case, moved: Callable[[Case], Sequence[LevelTime]]) -> Inn
     found, compiled = successive_loops(kernel.body), successive_loops(code.body)
     if found is None or compiled is None or len(found.parts) != len(compiled.parts):
         return None
-    if _is_strided(kernel, case.values, case.machine):
+    if _is_strided(kernel, case.values, case.machine, len(found.around)):
         return None
     innermost = found.around[-1].loop
     marker = Count("passes", innermost.step, innermost.span)
     once = replace(kernel, body=replace(found, parts=((marker,),)).inside())
-    (passes,) = statement_executions(once, case.values)
-    if passes < 1:
+    try:
+        (passes,) = statement_executions(once, case.values)
+    except TooHard:
+        return None
+    if not passes:
         return None
     apart = replace(code, body=tuple(node for nodes in compiled.alone() for node in nodes))
     kernels = nests_alone(apart)
@@ -55,15 +59,15 @@ def inner_loops(case: Case, moved: Callable[[Case], Sequence[LevelTime]]) -> Inn
     return InnerLoops(kernels, passes, partial(_one_pass, case, found, moved))
 
 
-def _is_strided(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> bool:
-    """Whether an innermost loop takes a new line in each iteration. Such a loop moves all lines in one pass, and none
-    in the next ones, so no pass stands for the others.
+def _is_strided(kernel: Kernel, values: Mapping[str, int], machine: Machine, around: int) -> bool:
+    """Whether a loop inside of `around` others takes a new line in each iteration. Such a loop moves all lines in one
+    pass, and none in the next ones, so no pass stands for the others.
     """
     at, line = sized(kernel, values), machine.caches[0].line_bytes if machine.caches else None
     return line is None or any(
         abs(step_bytes(access.element, placed.loops[-1], at)) >= line
         for placed in statements(kernel.body)
-        if placed.loops and isinstance(placed.statement, Assign)
+        if len(placed.loops) > around and isinstance(placed.statement, Assign)
         for access in accesses(placed.statement)
     )
 

@@ -14,6 +14,7 @@ import pytest
 from roofdsl.counts.executions import statement_executions
 from roofdsl.incore import assumed_compiler
 from roofdsl.incore.result import InCore, NoInCore
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.successive_loops import successive_loops
@@ -309,3 +310,15 @@ def test_without_a_number_of_instructions_all_loops_overlap() -> None:
     assert share_in_window(replace(core, instructions=1e6), replace(HASWELL, core=None), inner) == 1
     assert share_in_window(replace(core, instructions=1920.0), HASWELL, inner) == 1  # two loops: 192 a pass
     assert share_in_window(replace(core, instructions=3840.0), HASWELL, inner) == Fraction(1, 2)
+
+
+def test_statements_beside_the_loops_may_go_down_a_column() -> None:
+    text = ROWS.replace("    for r in range(rows):\n", "    for r in range(rows):\n        y[r, 0] = z[r, 0]\n")
+    assert text != ROWS
+    assert IN_TURN in [c.cause for c in expected_of(text, 4096).causes]
+
+
+def test_a_level_that_was_not_counted() -> None:
+    levels = predict(kernel_of(ROWS), {"rows": 10, "m": 64}, HASWELL).levels
+    with pytest.raises(CommandError, match="not all levels could be counted"):
+        shared_levels(levels, [levels, levels[1:]])
