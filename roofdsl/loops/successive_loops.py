@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.model import For, Node
+from roofdsl.loops.model import For, Let, Node
 from roofdsl.loops.numbers import with_numbers_in
-from roofdsl.loops.successive_nests import successive_nests
+from roofdsl.loops.successive_nests import loops_apart
 
 
 class Around(Record):
@@ -61,13 +61,14 @@ class SuccessiveLoops(Record):
 def successive_loops(body: Sequence[Node]) -> SuccessiveLoops | None:
     """The outermost inner loops of one loop nest that follow each other; None if it has none.
 
-    There are none if the body has several nests, or if a local value or a condition is around the loops.
+    There are none if the body has several nests, or if a condition is around the loops. A local value belongs to each
+    loop after it, which computes it anew.
     """
     around = list[Around]()
     while True:
-        parts = successive_nests(body)
+        parts = loops_apart(body)
         if len(parts) > 1:
-            return SuccessiveLoops(tuple(around), parts) if around else None
+            return SuccessiveLoops(tuple(around), _with_values(parts)) if around else None
         places = [k for k, node in enumerate(body) if isinstance(node, For)]
         if len(parts) != 1 or len(places) != 1:
             return None
@@ -76,3 +77,12 @@ def successive_loops(body: Sequence[Node]) -> SuccessiveLoops | None:
         assert isinstance(loop, For)
         around.append(Around(tuple(body[:at]), loop, tuple(body[at + 1 :])))
         body = loop.body
+
+
+def _with_values(parts: Sequence[tuple[Node, ...]]) -> tuple[tuple[Node, ...], ...]:
+    """The parts, each with the local values of those before it."""
+    found, values = list[tuple[Node, ...]](), tuple[Node, ...]()
+    for nodes in parts:
+        found.append((*values, *nodes))
+        values = (*values, *(node for node in nodes if isinstance(node, Let)))
+    return tuple(found)

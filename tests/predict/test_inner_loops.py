@@ -322,3 +322,27 @@ def test_a_level_that_was_not_counted() -> None:
     levels = predict(kernel_of(ROWS), {"rows": 10, "m": 64}, HASWELL).levels
     with pytest.raises(CommandError, match="not all levels could be counted"):
         shared_levels(levels, [levels, levels[1:]])
+
+
+def test_a_local_value_belongs_to_each_loop_after_it() -> None:
+    text = """kernel k(rows, m):
+    in z: f64[rows, m]
+    out y: f64[rows, m]
+    inout w: f64[m], x: f64[m], s: f64[rows]
+    for r in range(rows):
+        for j in range(m):
+            s[r] += z[r, j]
+        let a = 2 * s[r]
+        for j in range(m):
+            w[j] = w[j] * (w[j] * (w[j] * (w[j] * (w[j] + a) + 1) + 1) + 1) + 1
+        for j in range(m):
+            y[r, j] = a * z[r, j]
+"""
+    found = successive_loops(kernel_of(text).body)
+    assert found is not None
+    assert [[type(node).__name__ for node in nodes] for nodes in found.parts] == [
+        ["For"],
+        ["Let", "For"],
+        ["Let", "For"],
+    ]
+    assert IN_TURN in [c.cause for c in expected_of(text, 4096).causes]
