@@ -134,7 +134,7 @@ def test_a_gpu_has_no_cores_to_scale_over() -> None:
 
 
 def test_without_an_expected_time_there_is_a_reason() -> None:
-    with pytest.raises(CommandError, match="`instruction` lines; m has none"):
+    with pytest.raises(CommandError, match="of a GPU; m has neither"):
         scaling(FIVE_POINTS, {"m": 40, "n": 40}, eight(), [1, 2], CODE)
 
 
@@ -154,7 +154,7 @@ def of_one_line(value: str) -> Kernel:
             "skylake_gold_6148 states all",
         ),
         ("h200", "1.0 / x[i]", "h200 is a GPU", "skylake_gold_6148 states all"),
-        ("opteron_2356", "1.0 / x[i]", "opteron_2356 has none", "skylake_gold_6148 states all"),
+        ("opteron_2356", "1.0 / x[i]", "opteron_2356 has neither", "skylake_gold_6148 states all"),
         (
             "skylake_gold_6148",
             "sqrt(x[i])",
@@ -290,7 +290,7 @@ def test_what_cannot_be_asked(name: str, cores: int, says: str) -> None:
 
 def test_without_instructions_the_bound_comes() -> None:
     found = on_cores(copy(), {"n": 10**6}, slow_stores(), 4, CODE)
-    assert found.expected is None and "m has none" in found.no_expected
+    assert found.expected is None and "m has neither" in found.no_expected
     assert float(found.bound_s) == pytest.approx(24e6 / 80e9, rel=1e-12)
     assert found.to_json()["cores"] == {
         "count": 4, "n_s": None, "most_cores": None, "shared": None, "shared_s": None,
