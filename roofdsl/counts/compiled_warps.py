@@ -1,26 +1,28 @@
 """What the loads and stores of a GPU's compiled code ask of its first cache, and the rounds in which its threads load.
 
-Compiled code keeps elements in registers that inner loops do not change (`registers`), for example a sum. The accesses
-that are left are made by warps (`warps`). In a round, a thread requests all that it loads in an iteration, and then
-waits for it. Compilers unroll innermost loops, so a round has several iterations of these.
+Compiled code keeps elements in registers that inner loops do not change, for example a sum (`registers.seen_at`). The
+accesses that are left are made by warps (`warps`). In a round, a thread requests all that it loads in an iteration, and
+then waits for it. Compilers unroll innermost loops, so a round has several iterations of these, unless what they load
+may be what one of them stored before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.counts.registers import Kept, alone, kept_at
+from roofdsl.counts.registers import Kept, alone, seen_at
 from roofdsl.counts.warps import together
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import scalar_bytes
+from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 
 UNROLLED = 4
 """The iterations of an innermost loop that nvcc puts into one round if it does not know their number; see the PTX of
-the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads."""
+the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads. Loads of
+an array that the loop also stores to stay where they are."""
 
 
 class WarpAccesses(Record):
@@ -51,7 +53,7 @@ class FirstCache(Record):
 def warp_accesses_at(
     kernel: Kernel, params: Mapping[str, int], warp: int, cache: FirstCache, block: Mapping[str, int]
 ) -> WarpAccesses:
-    """The accesses of a launch of `kernel`, whose loops over threads are outermost.
+    """The accesses of a launch of `kernel`, whose loops over threads are outermost and marked parallel.
 
     block: threads of a block along each of these loops, x first; nothing for a single thread. Scalars count as one
     access of one thread. Raises CommandError for missing or illegal sizes, and TooHard.
@@ -59,14 +61,20 @@ def warp_accesses_at(
     at = sized(kernel, params)
     loads, stores = (int(size > 0) for size in scalar_bytes(at.kernel))
     cycles, rounds = Fraction(loads + stores), dict[tuple[int, ...], Fraction]()
-    for kept in kept_at(at):
+    loops = (loop for placed in statements(at.kernel.body) for loop in placed.loops)
+    threads = frozenset(loop.var for loop in loops if loop.parallel) if block else frozenset()
+    every = seen_at(at, threads)
+    stored = {(kept.places[0].position[: kept.depth], kept.element.array.name) for kept in every if kept.stored}
+    for kept in every:
         touched = _touched(at, kept, cache.line_bytes)
         lines, element_bytes = _lines(at, kept, touched, warp, block), kept.element.array.type.bytes
         cycles += cache.cycles(kept.times, element_bytes, lines) * (kept.loaded + kept.stored)
         loads, stores = loads + kept.times * kept.loaded, stores + kept.times * kept.stored
         if kept.loaded:
             body = kept.places[0].position[: kept.depth]  # what is loaded in one body is requested together
-            rounds[body] = max(rounds.get(body, Fraction(0)), kept.times / _unrolled(kept, touched, block))
+            is_stored = (body, kept.element.array.name) in stored
+            own = kept.times / (Fraction(1) if is_stored else _unrolled(kept, touched, threads))
+            rounds[body] = max(rounds.get(body, Fraction(0)), own)
     return WarpAccesses(loads, stores, cycles, sum(rounds.values(), Fraction(0)))
 
 
@@ -102,15 +110,15 @@ def _lines(at: Sized, kept: Kept, touched: Any, warp: int, block: Mapping[str, i
         return number(cardinality(touched.wrap()))
 
 
-def _unrolled(kept: Kept, touched: Any, block: Mapping[str, int]) -> Fraction:
-    """How many executions of a load are in one round."""
+def _unrolled(kept: Kept, touched: Any, threads: Collection[str]) -> Fraction:
+    """How many executions of a load are in one round. threads: the loops over them."""
     import islpy as isl
 
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
 
     loops: Sequence[Any] = kept.places[0].loops
-    if not 0 < kept.depth == len(loops) or loops[-1].var in block:
+    if not 0 < kept.depth == len(loops) or loops[-1].var in threads:
         return Fraction(1)
     entered = number(cardinality(touched.domain().project_out(isl.dim_type.set, kept.depth - 1, 1)))
     return max(Fraction(1), min(Fraction(UNROLLED), Fraction(kept.times, entered))) if entered else Fraction(1)
