@@ -16,6 +16,7 @@ from math import prod
 from roofdsl.counts.compiled_warps import FirstCache, WarpAccesses, warp_accesses_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_time
@@ -36,6 +37,7 @@ UNIT_BYTES = 4
 REGISTERS = "values stay in registers, whose accesses the bound counts"
 FEW = "too few blocks for all multiprocessors"
 UNEVEN = "the last wave of blocks does not fill the multiprocessors"
+ONE_BY_ONE = "a thread starts at most one instruction per cycle, and there are too few threads"
 WAITING = "threads wait for what they load: too little is in flight to hide it"
 SMALLER = "larger sizes, or smaller blocks"
 MORE = "more threads, or more loads in each"
@@ -46,11 +48,14 @@ class NoTime(Exception):
 
 
 class Launch(Record):
-    """A launch with all that its time depends on. bound: its own terms. accesses: those that are compiled."""
+    """A launch with all that its time depends on. bound: its own terms. accesses: those that are compiled. in_use: the
+    share of the threads of its warps that have something to do.
+    """
 
     bound: Prediction
     waves: Waves
     threads: int
+    in_use: Fraction
     accesses: WarpAccesses
     stream: Stream
 
@@ -79,39 +84,46 @@ def launch_of(
         raise NoTime(launched.how)
     how, code = launched.how, launched.how.kernel or kernel
     orders = orders_of(kernel, values, machine, block, launched.how)
-    threads, waves = 1, Waves(1, 1, machine.units or 1)
+    threads, in_use, waves = 1, Fraction(1, own.warp), Waves(1, 1, machine.units or 1)
     if how.loops:
         if orders.launch is None or how.covered is None:
             raise NoTime("bounds of the loops over threads depend on other loops")
-        blocks = prod(orders.launch.grid)
-        waves = Waves(blocks, orders.resident, orders.units)
-        threads = min(blocks * orders.launch.threads_of_block, prod(len(covered) for covered in how.covered))
+        waves = Waves(prod(orders.launch.grid), orders.resident, orders.units)
+        threads, in_use = waves.blocks * orders.launch.threads_of_block, Fraction(1)
+        if not orders.launch.is_tiled:
+            trips = [len(covered) for covered in how.covered]
+            threads = min(threads, prod(trips))
+            of_warps = zip(trips, lanes(how.block, own.warp), strict=False)
+            in_use = Fraction(prod(trips), own.warp * prod(-(-n // along) for n, along in of_warps))
     try:
         accesses = warp_accesses_at(code, values, own.warp, _first_cache(machine), how.threads())
     except CommandError as error:
         raise NoTime(error.message) from None
-    return Launch(bound, waves, threads, accesses, stream)
+    return Launch(bound, waves, threads, in_use, accesses, stream)
 
 
 def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> Expected:
     """The expected time of one launch, the launch itself included, with its causes."""
     bound, own = launch.bound, _asked(launch, machine)
-    apart_s = max(bound.launch_s, Fraction(0))
-    others = max(float(bound.compute_s), *(float(level.time_s) for level in bound.levels if not _is_first(level)))
-    ladder = [Rung(REGISTERS, "", max(apart_s, Fraction(others)))]
-    name, even_s = own.longest
-    ladder.append(Rung(_slower(name, launch, machine), "", max(ladder[-1].reached_s, Fraction(even_s))))
-    spread = Fraction(spread_s(own, launch.waves))
-    ladder.append(
-        Rung(FEW if launch.waves.blocks < launch.waves.units else UNEVEN, SMALLER, max(ladder[-1].reached_s, spread))
-    )
-    work_s = Fraction(waiting_s(own, launch.waves))
-    ladder.append(Rung(WAITING, MORE, max(ladder[-1].reached_s, work_s)))
-    ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
     inside, shared = dict(own.inside), dict(own.shared)
+    first_s = max((level.time_s for level in bound.levels if _is_first(level)), default=Fraction(0))
+    in_registers = min(first_s, Fraction(inside["accesses"]))  # never more than the bound's own time
+    others = (bound.compute_s, *(level.time_s for level in bound.levels if not _is_first(level)))
+    ladder = [Rung(REGISTERS, "", max(bound.launch_s, in_registers, *others))]
+
+    def reach(cause: str, remedy: str, time_s: float) -> None:
+        ladder.append(Rung(cause, remedy, max(ladder[-1].reached_s, Fraction(time_s))))
+
+    name, even_s = own.longest
+    reach(_slower(name, launch, machine), "", even_s)
+    reach(FEW if launch.waves.blocks < launch.waves.units else UNEVEN, SMALLER, spread_s(own, launch.waves))
+    reach(ONE_BY_ONE, MORE, own.issue * launch.waves.count)
+    work_s = Fraction(waiting_s(own, launch.waves))
+    reach(WAITING, MORE, work_s)
+    ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
     return Expected(
         work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), Fraction(inside["compute"]),
-        Fraction(max(inside["instructions"], inside.get("accesses", 0.0))),
+        Fraction(max(inside["instructions"], inside["accesses"])),
         tuple((level, Fraction(time_s)) for level, time_s in shared.items()), work_s, launch_s,
         None, _assumed(launch, machine), ladder=tuple(ladder), is_of_threads=True,
     )  # fmt: skip
@@ -129,17 +141,34 @@ def joining(machine: Machine, launch_s: Fraction) -> Expected:
 
 def _asked(launch: Launch, machine: Machine) -> Asked:
     """What a launch asks of the machine."""
-    bound, first = launch.bound, machine.caches[0]
-    inside = {"compute": float(bound.compute_s), "instructions": _instructions(launch) / _instructions_per_s(machine)}
-    if is_first_level(first):
-        cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
-        inside["accesses"] = float(cycles / first.bandwidth_bytes_per_s)
+    bound, memory = launch.bound, launch.bound.memory
+    instructions = _instructions(launch)
+    cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
+    first_rate = min(level.bandwidth_bytes_per_s for level in bound.levels if _is_first(level))
+    inside = {
+        "compute": float(bound.compute_s / launch.in_use),
+        "instructions": instructions / float(launch.in_use) / _instructions_per_s(machine),
+        "accesses": float(cycles / first_rate),
+    }
     shared = {level.name: float(level.time_s) for level in bound.levels if not _is_first(level)}
-    memory = bound.memory
     rate = min(float(memory.bandwidth_bytes_per_s), launch.stream.bandwidth_bytes_per_s)
     shared[memory.name] = memory.bytes / rate
-    thread_s = _thread_s(launch, machine, inside.get("accesses", 0.0))
-    return Asked(tuple(inside.items()), tuple(shared.items()), thread_s, launch.stream.exponent)
+    issue = 0.0 if machine.clock_hz is None else instructions / launch.threads / float(machine.clock_hz)
+    thread_s = issue + _waits_s(launch, machine)
+    return Asked(
+        tuple(inside.items()), tuple(shared.items()), thread_s, issue, _in_order(launch, machine),
+        launch.stream.exponent,
+    )  # fmt: skip
+
+
+def _in_order(launch: Launch, machine: Machine) -> float:
+    """The share of the accesses to the first cache that a thread also waits for if others make them: in a cache that
+    answers in order, those of loads, but not of the first load of each thread, which is part of the latency.
+    """
+    first, made = machine.caches[0], launch.accesses
+    if not (isinstance(first, Cache) and first.in_order) or not made.loads:
+        return 0.0
+    return max(0, made.loads - launch.threads) / (made.loads + made.stores)
 
 
 def _first_cache(machine: Machine) -> FirstCache:
@@ -153,16 +182,11 @@ def _first_cache(machine: Machine) -> FirstCache:
     return FirstCache(line, cycle_bytes, cycle_bytes / UNIT_BYTES if units is None else Fraction(units))
 
 
-def _thread_s(launch: Launch, machine: Machine, accesses_s: float) -> float:
-    """Seconds of one thread that has the machine to itself: it starts, makes its first round, and then the others.
-
-    A cache that answers in order makes a thread also wait for the accesses of all others that are resident.
-    """
+def _waits_s(launch: Launch, machine: Machine) -> float:
+    """Seconds that a thread waits if it has the machine to itself: it starts, makes its first round, and the others."""
     rounds = max(1.0, float(launch.accesses.rounds / launch.threads))
     latency_s = launch.stream.latency_s
-    found = latency_s + (rounds - 1) * round_s(machine, _missed(launch, machine), latency_s)
-    first = machine.caches[0]
-    return found + (accesses_s / launch.waves.count if isinstance(first, Cache) and first.in_order else 0.0)
+    return latency_s + (rounds - 1) * round_s(machine, _missed(launch, machine), latency_s)
 
 
 def _missed(launch: Launch, machine: Machine) -> dict[str, float]:

@@ -8,7 +8,7 @@ take about the same time, each waits for the other at times (`bytes_in_flight`).
 
 from __future__ import annotations
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine, Sustained
 from roofdsl.predict.bytes_in_flight import together_s
 
@@ -41,18 +41,22 @@ class Asked(Record):
     """What a launch asks of a machine, in seconds if all multiprocessors have the same share.
 
     inside: times inside the multiprocessors, by what takes them. shared: times of the transfers that all of them share,
-    by level. thread: seconds of one thread alone. exponent: of the law by which they combine.
+    by level. thread: seconds of one thread alone, of which it starts instructions for `issue`. in_order: the share of
+    the `accesses` inside that a thread waits for, whichever thread makes them. exponent: of the law by which they
+    combine.
     """
 
     inside: tuple[tuple[str, float], ...]
     shared: tuple[tuple[str, float], ...]
     thread: float
+    issue: float
+    in_order: float
     exponent: float
 
     @property
     def longest(self) -> tuple[str, float]:
         """What takes longest if all blocks ran at the same time, and no thread ever waited; its time."""
-        return max((*self.inside, *self.shared), key=lambda each: each[1], default=("", 0.0))
+        return max((*self.inside, *self.shared), key=lambda each: each[1])
 
 
 def spread_s(asked: Asked, waves: Waves) -> float:
@@ -62,18 +66,30 @@ def spread_s(asked: Asked, waves: Waves) -> float:
 
 def waiting_s(asked: Asked, waves: Waves) -> float:
     """Seconds of all waves."""
+    inside = dict(asked.inside)
+    awaited = asked.in_order * inside["accesses"]
+    left = replace(asked, inside=tuple({**inside, "accesses": inside["accesses"] - awaited}.items()))
     return sum(
-        count * together_s((*_parts(asked, waves, blocks), asked.thread), asked.exponent)
+        count
+        * together_s(
+            (*_parts(left, waves, blocks), asked.thread + awaited * _busiest(waves, blocks)), asked.exponent
+        )
         for count, blocks in waves.each
     )
 
 
 def _parts(asked: Asked, waves: Waves, blocks: int) -> tuple[float, float]:
     """Seconds of a wave of so many blocks: inside its busiest multiprocessor, and of its shared transfers."""
-    busiest = -(-blocks // waves.units) * waves.units / waves.blocks
-    inside = max((time_s for _, time_s in asked.inside), default=0.0)
-    shared = max((time_s for _, time_s in asked.shared), default=0.0)
-    return inside * busiest, shared * blocks / waves.blocks
+    inside = max(time_s for _, time_s in asked.inside)
+    shared = max(time_s for _, time_s in asked.shared)
+    return inside * _busiest(waves, blocks), shared * blocks / waves.blocks
+
+
+def _busiest(waves: Waves, blocks: int) -> float:
+    """The share of all work that the busiest multiprocessor has in a wave of so many blocks, times the number of all
+    multiprocessors.
+    """
+    return -(-blocks // waves.units) * waves.units / waves.blocks
 
 
 class Stream(Record):
