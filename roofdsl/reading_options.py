@@ -1,4 +1,4 @@
-"""What `-D`, `-I`, `--shape` and `--fused` state about the files in other languages that this process reads."""
+"""What `-D`, `-I`, `--value`, `--shape` and `--fused` state about files in other languages that this process reads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from roofdsl.lang.record import Record
 class Options(Record):
     """`defines`: NAME or NAME=VALUE in the order given; `folders`: where `#include` looks, besides the file's own.
 
-    `shapes`: NAME=SIZES:TYPE of arguments of Python functions; `fused`: whether their loops are fused.
+    `shapes`: NAME=SIZES:TYPE of arguments of Python functions; `values`: the numbers of arguments of C functions;
+    `fused`: whether the loops of Python functions are fused.
     """
 
     defines: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
     fused: bool = False
 
 

@@ -77,6 +77,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 @click.option("-D", metavar="NAME[=VALUE]", expose_value=False, help="Define a macro for C files (repeatable).")
 @click.option("-I", metavar="FOLDER", expose_value=False, help="Search a folder for headers of C files (repeatable).")
 @click.option(
+    "--value",
+    metavar="NAME=NUMBER",
+    expose_value=False,
+    help="Read C functions as if called with this argument, as in alpha=1.0,incx=1 (repeatable).",
+)
+@click.option(
     "--shape",
     metavar="NAME=SIZES:TYPE",
     expose_value=False,

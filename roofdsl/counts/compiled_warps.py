@@ -8,7 +8,7 @@ may be what one of them stored before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -20,20 +20,29 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 
 UNROLLED = 4
-"""The iterations of an innermost loop that nvcc puts into one round if it does not know their number; see the PTX of
+"""The iterations of an innermost loop that nvcc puts into one round if it does not know their number: see the PTX of
 the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads. Loads of
 an array that the loop also stores to stay where they are."""
+
+POINTER = 2
+"""The instructions that add 64 bits to an address."""
+
+CONTROL = 7
+"""The instructions that end a round of an innermost loop, with a counter of 64 bits: two each to count, to subtract the
+bound and to compare, and a branch. As in the machine code of `matmul` for compute capability 8.0."""
 
 
 class WarpAccesses(Record):
     """The accesses of one launch, as compiled. loads, stores: those of single threads. cycles: those of the first cache
-    for the accesses of all warps. rounds: those of all threads together.
+    for the accesses of all warps. rounds: those of all threads together. addressing: the instructions of innermost
+    loops that compute addresses and count iterations.
     """
 
     loads: int
     stores: int
     cycles: Fraction
     rounds: Fraction
+    addressing: Fraction
 
 
 class FirstCache(Record):
@@ -60,7 +69,8 @@ def warp_accesses_at(
     """
     at = sized(kernel, params)
     loads, stores = (int(size > 0) for size in scalar_bytes(at.kernel))
-    cycles, rounds = Fraction(loads + stores), dict[tuple[int, ...], Fraction]()
+    cycles, addressing = Fraction(loads + stores), Fraction(0)
+    rounds, looping = dict[tuple[int, ...], Fraction](), dict[tuple[int, ...], Fraction]()
     loops = (loop for placed in statements(at.kernel.body) for loop in placed.loops)
     threads = frozenset(loop.var for loop in loops if loop.parallel) if block else frozenset()
     every = seen_at(at, threads)
@@ -70,12 +80,17 @@ def warp_accesses_at(
         lines, element_bytes = _lines(at, kept, touched, warp, block), kept.element.array.type.bytes
         cycles += cache.cycles(kept.times, element_bytes, lines) * (kept.loaded + kept.stored)
         loads, stores = loads + kept.times * kept.loaded, stores + kept.times * kept.stored
-        if kept.loaded:
-            body = kept.places[0].position[: kept.depth]  # what is loaded in one body is requested together
-            is_stored = (body, kept.element.array.name) in stored
-            own = kept.times / (Fraction(1) if is_stored else _unrolled(kept, touched, threads))
-            rounds[body] = max(rounds.get(body, Fraction(0)), own)
-    return WarpAccesses(loads, stores, cycles, sum(rounds.values(), Fraction(0)))
+        body = kept.places[0].position[: kept.depth]
+        own = Fraction(kept.times)
+        if _is_unrolled(kept, threads):
+            own /= _unrolled(kept, touched)
+            looping[body] = max(looping.get(body, Fraction(0)), own)
+            addressing += POINTER * (own if _is_adjacent(kept) else kept.times)
+        if kept.loaded:  # what is loaded in one body is requested together
+            waits = Fraction(kept.times) if (body, kept.element.array.name) in stored else own
+            rounds[body] = max(rounds.get(body, Fraction(0)), waits)
+    addressing += CONTROL * sum(looping.values(), Fraction(0))
+    return WarpAccesses(loads, stores, cycles, sum(rounds.values(), Fraction(0)), addressing)
 
 
 def _touched(at: Sized, kept: Kept, line_bytes: int) -> Any:
@@ -110,15 +125,27 @@ def _lines(at: Sized, kept: Kept, touched: Any, warp: int, block: Mapping[str, i
         return number(cardinality(touched.wrap()))
 
 
-def _unrolled(kept: Kept, touched: Any, threads: Collection[str]) -> Fraction:
-    """How many executions of a load are in one round. threads: the loops over them."""
+def _is_unrolled(kept: Kept, threads: Collection[str]) -> bool:
+    """Whether the element is accessed in every iteration of an innermost loop that is not over threads."""
+    loops = kept.places[0].loops
+    return 0 < kept.depth == len(loops) and loops[-1].var not in threads
+
+
+def _unrolled(kept: Kept, touched: Any) -> Fraction:
+    """How many iterations of its innermost loop are in one round."""
     import islpy as isl
 
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
 
-    loops: Sequence[Any] = kept.places[0].loops
-    if not 0 < kept.depth == len(loops) or loops[-1].var in threads:
-        return Fraction(1)
     entered = number(cardinality(touched.domain().project_out(isl.dim_type.set, kept.depth - 1, 1)))
     return max(Fraction(1), min(Fraction(UNROLLED), Fraction(kept.times, entered))) if entered else Fraction(1)
+
+
+def _is_adjacent(kept: Kept) -> bool:
+    """Whether successive iterations access elements at a distance that is known when the code is compiled, so that the
+    iterations of a round share a pointer.
+    """
+    var, subscripts = kept.places[0].loops[-1].var, kept.element.subscripts
+    fastest = 0 if kept.element.array.column_major else len(subscripts) - 1
+    return all(k == fastest or var not in subscript.symbols() for k, subscript in enumerate(subscripts))

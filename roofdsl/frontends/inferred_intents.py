@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from roofdsl.frontends.without_data import affine, chosen_by_data
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedKernel
@@ -26,10 +27,11 @@ def read_first(kernel: tree.Kernel, candidates: Mapping[str, V]) -> list[V]:
     if report.errors or not candidates:
         return list(candidates.values())
     try:
-        lowered = lower(CheckedKernel(kernel, Source("", ""), None, ()), {})
+        lowered = lower(CheckedKernel(affine(kernel, candidates.keys()), Source("", ""), None, ()), {})
     except InputError:
         return list(candidates.values())
-    names = tuple(candidates)
+    by_data = chosen_by_data(kernel.body)
+    names = tuple(n for n in candidates if n not in by_data)
 
     def found() -> tuple[str, ...]:
         from roofdsl.checks.intents import is_written_first
@@ -45,4 +47,4 @@ def read_first(kernel: tree.Kernel, candidates: Mapping[str, V]) -> list[V]:
             first += [] if proven else [name]
         return tuple(first)
 
-    return [candidates[name] for name in recall("read-first", lowered, names, found)]
+    return [candidates[name] for name in (*by_data & candidates.keys(), *recall("read-first", lowered, names, found))]

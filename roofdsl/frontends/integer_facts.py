@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roofdsl.frontends.poly import Atom, Poly, Quotient, quotient
+from roofdsl.frontends.poly import Atom, Entry, Poly, Quotient, quotient
 from roofdsl.lang.record import Record
 
 _MOST_STEPS = 2000
@@ -82,8 +82,9 @@ class Facts:
         """
         known = self._without_quotients(value)
         found = [] if known is None else [known]
-        for r in reversed(self.ranges):
-            bounds = [b for known in found for b in self._bounds(known, r)]
+        for r in (*reversed(self.ranges), None):
+            found = [b for known in found if (b := self._without_entries(known, r)) is not None]
+            bounds = found if r is None else [b for known in found for b in self._bounds(known, r)]
             if not bounds:
                 return None
             found = list(dict.fromkeys(bounds))[:_MOST_BOUNDS]
@@ -106,6 +107,23 @@ class Facts:
             ends = r.lowers
         bounds = [self._without_quotients(a * end + b) for end in ends]
         return [bound for bound in bounds if bound is not None]
+
+    def _without_entries(self, value: Poly, r: Range | None) -> Poly | None:
+        """An upper bound of `value` without elements of index arrays that depend on the variable of a loop, or without
+        any of them. None if no bound is found.
+        """
+        while (entry := _entry_of(value, r)) is not None:
+            parts = _factor(value, entry)
+            if parts is None:
+                return None
+            a, b = parts
+            if self.not_negative(a):
+                value = a * entry.most + b
+            elif self.not_negative(-a):
+                value = b
+            else:
+                return None
+        return value
 
     def _without_quotients(self, value: Poly) -> Poly | None:
         """An upper bound of `value`: quotients and remainders of loop variables take their greatest values, and their
@@ -149,6 +167,9 @@ class _Proof:
             return any(self.not_negative(each, depth) for each in simpler)
         while depth and self.ranges[depth - 1].var not in value.names:
             depth -= 1
+        entry = _entry_of(value, self.ranges[depth - 1] if depth else None)
+        if entry is not None:
+            return self._with_bound(value, entry, depth)
         if not depth:
             return _nonnegative(value)
         r = self.ranges[depth - 1]
@@ -161,6 +182,16 @@ class _Proof:
         if self.not_negative(-a, depth - 1):
             return any(self.not_negative(a * bound + b, depth - 1) for bound in r.uppers)
         return False
+
+    def _with_bound(self, value: Poly, entry: Entry, depth: int) -> bool:
+        """Proves it with 0 or the greatest value in place of an element of an index array."""
+        parts = _factor(value, entry)
+        if parts is None:
+            return False
+        a, b = parts
+        if self.not_negative(a, depth):
+            return self.not_negative(b, depth)
+        return self.not_negative(-a, depth) and self.not_negative(a * entry.most + b, depth)
 
     def _lower_bounds(self, value: Poly, depth: int) -> list[Poly]:
         """Values that are not negative only if `value` is not, without one of its quotients or remainders of the first
@@ -181,6 +212,22 @@ class _Proof:
         return []
 
 
+def _entry_of(value: Poly, r: Range | None) -> Entry | None:
+    """An element of an index array that depends on the variable of a loop; of any one, if no loop is given. The last
+    one, so that those in its subscripts come after it.
+    """
+    found = [e for e in value.entries if r is None or r.var in Poly.name(e).names]
+    return found[-1] if found else None
+
+
+def _factor(value: Poly, entry: Entry) -> tuple[Poly, Poly] | None:
+    """`(a, b)` with value = a * entry + b and `entry` in neither; None if there are no such a and b."""
+    a = {tuple(x for x in m if x != entry): c for m, c in value.terms.items() if m.count(entry) == 1}
+    b = Poly({m: c for m, c in value.terms.items() if entry not in m})
+    whole = len(a) + len(b.terms) == len(value.terms)
+    return (Poly(a), b) if a and whole and entry not in (*Poly(a).entries, *b.entries) else None
+
+
 def _nonnegative(value: Poly) -> bool:
     """Whether a polynomial in parameters is proven to be nonnegative for all parameters of at least 1."""
     for m, c in value.terms.items():
@@ -198,7 +245,7 @@ def _nonnegative(value: Poly) -> bool:
 def _is_nonnegative_atom(atom: Atom) -> bool:
     if isinstance(atom, str):
         return not atom.startswith("@")
-    return atom.op == "%" or _nonnegative(atom.of)
+    return isinstance(atom, Entry) or atom.op == "%" or _nonnegative(atom.of)
 
 
 def _plain(value: Poly) -> set[str]:

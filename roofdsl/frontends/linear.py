@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.frontends.integer_facts import Facts
-from roofdsl.frontends.poly import Monomial, Poly
+from roofdsl.frontends.poly import Entry, Monomial, Poly
 from roofdsl.frontends.whole_steps import Steps, in_whole_steps, missing
 
 
 def inner_dimensions(subscripts: Sequence[tuple[Poly, Facts]]) -> tuple[Poly, ...] | None:
     """The inner dimensions of an array, from its linear subscripts: () if it has one dimension.
 
-    The strides are the products of parameters that multiply loop variables; each must divide the next one. None if they
-    do not.
+    The strides are the products of parameters that multiply loop variables and elements of index arrays; each must
+    divide the next one. None if they do not.
     """
     strides: list[Monomial] = []
     for subscript, facts in subscripts:
         variables = {r.var for r in facts.ranges}
         for m in subscript.terms:
-            stride = tuple(a for a in m if a not in variables)
+            stride: Monomial = tuple(a for a in m if a not in variables and not isinstance(a, Entry))
             if stride and len(stride) < len(m) and stride not in strides:
                 strides.append(stride)
     strides.sort(key=len)

@@ -1,4 +1,5 @@
-"""Integer expressions in normal form: sums of products of names, and of quotients and remainders by numbers.
+"""Integer expressions in normal form: sums of products of names, quotients and remainders by numbers, and elements of
+index arrays.
 
 Front ends compute with these, put values in for names, and turn them into expressions of the language.
 """
@@ -20,7 +21,15 @@ class Quotient(Record):
     by: int
 
 
-Atom = str | Quotient
+class Entry(Record):
+    """`array[subscripts]`, an element of an index array: an integer from 0 to `most`, which has parameters only."""
+
+    array: str
+    subscripts: tuple[Poly, ...]
+    most: Poly
+
+
+Atom = str | Quotient | Entry
 Monomial = tuple[Atom, ...]
 
 
@@ -83,12 +92,24 @@ class Poly:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every name in it."""
+        """Every name in it, also those in the subscripts of its entries."""
         found: set[str] = set()
         for m in self.terms:
             for atom in m:
-                found |= {atom} if isinstance(atom, str) else atom.of.names
+                found |= {atom} if isinstance(atom, str) else set[str]().union(*(p.names for p in _parts(atom)))
         return frozenset(found)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The elements of index arrays in it, those in subscripts before what they are subscripts of."""
+        found: dict[Entry, None] = {}
+        for m in self.terms:
+            for atom in m:
+                if not isinstance(atom, str):
+                    found.update(dict.fromkeys(e for part in _parts(atom) for e in part.entries))
+                if isinstance(atom, Entry):
+                    found[atom] = None
+        return tuple(found)
 
     def is_affine_in(self, names: Iterable[str]) -> bool:
         """Whether the names, and quotients that contain them, are multiplied only by numbers."""
@@ -119,10 +140,13 @@ class Poly:
         for m, c in self.terms.items():
             product = Poly.number(c)
             for atom in m:
-                if isinstance(atom, str):
-                    product *= values.get(atom, Poly.name(atom))
-                else:
-                    product *= quotient(atom.op, atom.of.put(values), atom.by)
+                match atom:
+                    case str():
+                        product *= values.get(atom, Poly.name(atom))
+                    case Quotient(op, of, by):
+                        product *= quotient(op, of.put(values), by)
+                    case Entry(array, subscripts, most):
+                        product *= Poly.name(Entry(array, tuple(s.put(values) for s in subscripts), most))
             total += product
         return total
 
@@ -157,6 +181,10 @@ def quotient(op: str, of: Poly, by: int) -> Poly:
     return Poly.name(Quotient(op, of, by))
 
 
+def _parts(atom: Quotient | Entry) -> tuple[Poly, ...]:
+    return (atom.of,) if isinstance(atom, Quotient) else atom.subscripts
+
+
 def _product(monomial: Monomial, factor: int, span: Span, *, grouped: bool = False) -> tree.Expr:
     """A term without its sign; `grouped`: also a quotient at its beginning has parentheses."""
     parts: list[tree.Expr] = []
@@ -166,8 +194,11 @@ def _product(monomial: Monomial, factor: int, span: Span, *, grouped: bool = Fal
         if isinstance(atom, str):
             parts.append(tree.Ref(atom, span))
             continue
+        if isinstance(atom, Entry):
+            parts.append(tree.Index(tree.Name(atom.array, span), tuple(s.tree(span) for s in atom.subscripts), span))
+            continue
         of = atom.of.tree(span)
-        left = of if isinstance(of, tree.Ref | tree.Number) else tree.Group(of, span)
+        left = of if isinstance(of, tree.Ref | tree.Number | tree.Index) else tree.Group(of, span)
         inner = tree.Binary(atom.op, left, tree.Number(str(atom.by), atom.by, span), span)
         parts.append(tree.Group(inner, span) if parts or grouped else inner)
     written = parts[0]

@@ -26,8 +26,10 @@ def uses(items: Sequence[tree.Item]) -> dict[str, Use]:
         match e:
             case tree.Ref(name):
                 use(name).read = True
-            case tree.Index(name):
+            case tree.Index(name, subscripts):
                 use(name.text).read = True
+                for subscript in subscripts:
+                    read(subscript)
             case tree.Group(inner) | tree.Unary(_, inner):
                 read(inner)
             case tree.Binary(_, left, right):
@@ -47,13 +49,17 @@ def uses(items: Sequence[tree.Item]) -> dict[str, Use]:
                 case tree.Assign(target, op, value):
                     read(value)
                     name = target.name if isinstance(target, tree.Ref) else target.name.text
+                    for subscript in target.subscripts if isinstance(target, tree.Index) else ():
+                        read(subscript)
                     if op == "=":
                         use(name).assigned = True
                     else:
                         use(name).updated = True
                 case tree.Let(_, value):
                     read(value)
-                case tree.For(body=inner):
+                case tree.For(clauses, body=inner):
+                    for bound in (arg for clause in clauses for arg in clause.args):
+                        read(bound)
                     walk(inner)
                 case tree.If(branches, orelse):
                     for branch in branches:

@@ -12,7 +12,9 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
-from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let
+from roofdsl.loops.indirect import index_arrays
+from roofdsl.loops.integers import Const, IntExpr
+from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Read
 
 Arrays = Mapping[str, Any]
 """numpy arrays by the kernel's names; scalars have one element, stored as `roofdsl.codegen.storage` says."""
@@ -163,14 +165,24 @@ def _fits(kernel: Kernel, sizes: Mapping[str, int]) -> bool:
             f"kernel {kernel.name} has {total / 2**30:.3g} GiB of arrays, too much to execute it here",
             "define smaller sizes, such as -D N=40",
         )
-    return _Walk(sizes).stays(kernel.body)
+    return _Walk(sizes, _indices(kernel, sizes)).stays(kernel.body)
+
+
+def _indices(kernel: Kernel, sizes: Mapping[str, int]) -> Arrays:
+    """Values of the index arrays that the declarations allow."""
+    names = index_arrays(kernel)
+    if not names:
+        return {}
+    from roofdsl.codegen.inputs import random_inputs
+
+    return {name: values for name, values in random_inputs(kernel, sizes).items() if name in names}
 
 
 class _Walk:
     """Walks through an execution until a subscript leaves its array, or until enough of it has been seen."""
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
-        self.env = dict(sizes)
+    def __init__(self, sizes: Mapping[str, int], indices: Arrays) -> None:
+        self.env, self.indices = dict(sizes), indices
         self.steps = 0
 
     def stays(self, nodes: Sequence[Any]) -> bool:
@@ -182,7 +194,7 @@ class _Walk:
             return True
         match node:
             case For(var, start, stop, step):
-                for value in range(start.evaluate(self.env), stop.evaluate(self.env), step.evaluate(self.env)):
+                for value in range(self._value(start), self._value(stop), self._value(step)):
                     self.env[var] = value
                     if not self.stays(node.body):
                         return False
@@ -197,6 +209,14 @@ class _Walk:
             case _:
                 return True
 
+    def _value(self, e: IntExpr) -> int:
+        if not self.indices:
+            return e.evaluate(self.env)
+        parts = tuple(map(self._value, e.args()))
+        if isinstance(e, Read):
+            return int(self.indices[e.element.array.name][parts])
+        return e.rebuild(tuple(map(Const, parts))).evaluate(self.env)
+
     def _elements(self, statement: Any) -> bool:
         from roofdsl.loops.accesses import elements
 
@@ -205,7 +225,7 @@ class _Walk:
             parts.append(statement.target)
         for element in (e for part in parts for e in elements(part)):
             for subscript, extent in zip(element.subscripts, element.array.dims, strict=True):
-                if not 0 <= subscript.evaluate(self.env) < extent.evaluate(self.env):
+                if not 0 <= self._value(subscript) < extent.evaluate(self.env):
                     return False
         return True
 
@@ -224,7 +244,10 @@ def data(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
 
     found = dict(random_inputs(kernel, sizes, seed, uneven=seed > 0))
     rng = np.random.default_rng(seed)
+    indices = index_arrays(kernel)
     for array in kernel.arrays:
+        if array.name in indices:
+            continue
         whole = array.type.kind == "int"
         if array.intent in ("out", "temp") or (whole and seed > 0):
             shape = found[array.name].shape

@@ -72,9 +72,9 @@ class Timer:
         loop = p.loop
         vector = loop.loop is not None and p.reason[0] not in effects.scalar
         lanes = self.lanes(loop) if vector else 1
-        core, loads = self._iteration(loop, lanes, effects)
+        core, loads, _ = self._iteration(loop, lanes, effects)
         many, rest = _split(loop, lanes, p.varies) if effects.short else (loop.iterations / lanes, 0.0)
-        single = self._iteration(loop, 1, effects) if rest else (0.0, 0.0)
+        single = self._iteration(loop, 1, effects) if rest else (0.0, 0.0, 0.0)
         core, loads = core * many + single[0] * rest, loads * many + single[1] * rest
         loads += loop.entries * loop.outside * self._access(8, stored=False)
         if effects.chains and p.chain is not None:
@@ -82,6 +82,13 @@ class Timer:
         if effects.short and loop.loop is not None:
             core += self._exits(p)
         return core, loads
+
+    def instructions(self, p: PlannedLoop, effects: Effects) -> float:
+        """The instructions of one launch. A function that is called counts as many as fit into its time."""
+        vector = p.loop.loop is not None and p.reason[0] not in effects.scalar
+        lanes = self.lanes(p.loop) if vector else 1
+        many, rest = _split(p.loop, lanes, p.varies)
+        return self._iteration(p.loop, lanes, effects)[2] * many + self._iteration(p.loop, 1, effects)[2] * rest
 
     def _exits(self, p: PlannedLoop) -> float:
         """The cycles lost at the loop's ends if it has more iterations than the core predicts."""
@@ -99,8 +106,8 @@ class Timer:
         operations = sum(cost.total * share for cost, share in p.loop.operations)
         return whole / max(1.0, self.rates.waiting / max(1.0, p.loop.length * operations))
 
-    def _iteration(self, loop: Loop, lanes: int, effects: Effects) -> tuple[float, float]:
-        """(arithmetic, loads and stores): the cycles of one iteration, or of `lanes` of them together."""
+    def _iteration(self, loop: Loop, lanes: int, effects: Effects) -> tuple[float, float, float]:
+        """(cycles of arithmetic, of loads and stores; instructions) of one iteration, or of `lanes` of them."""
         bits = self.vector_bits if lanes > 1 else 0
         done: list[tuple[tuple[int, ...], float]] = []
         apart = slots = 0.0
@@ -126,7 +133,7 @@ class Timer:
                 slots += 1  # a store is an instruction of its own; a load is an operand of the arithmetic
         own = OWN_INSTRUCTIONS / UNROLLED if loop.loop is not None else 0.0
         core = max(_ports(done) + apart, (slots + own) / self.rates.dispatch)
-        return core, max(loads, stores, mixed)
+        return core, max(loads, stores, mixed), slots + own + apart * self.rates.dispatch
 
     def _kinds(self, cost: StatementOperations, bits: int, effects: Effects) -> Iterator[tuple[Kind, float]]:
         """(kind, number) of the instructions of one statement that run on execution ports or the divider."""

@@ -50,6 +50,7 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
         raise NoInCore(f"{kernel.name} executes nothing at these sizes")
     per_s = float(machine.clock_hz) * (machine.units or 1)
     steps: list[Step] = []
+    effects = Effects()
     for cause, remedy, effects in _stages(planned, relaxed):
         each = [timer.cycles(p, effects) for p in planned]
         core, loads = (sum(cycles) / per_s for cycles in zip(*each, strict=True))
@@ -58,7 +59,8 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
         steps.append(Step(cause, remedy, core, loads))
     math = "relaxed" if relaxed else "strict"
     notes = (f"a compiler with {math} math and vectors of {timer.vector_bits} bits", *_noted(planned))
-    return InCore(f"stated: {math} compiler", tuple(steps), None, notes)
+    instructions = sum(timer.instructions(p, effects) for p in planned)
+    return InCore(f"stated: {math} compiler", tuple(steps), None, notes, instructions=instructions)
 
 
 def _refuse_types(kernel: Kernel) -> None:

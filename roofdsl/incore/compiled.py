@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.assembly import read
-from roofdsl.incore.ceilings import executed
+from roofdsl.incore.ceilings import dispatch_cycles, executed
 from roofdsl.incore.data_branches import OverData
 from roofdsl.incore.native import Native, by_cc, by_numba, entered
 from roofdsl.incore.rates import Rates, rates_of
@@ -55,8 +55,9 @@ def in_core(  # noqa: PLR0917
     steps = steps_of(walked, rates, float(machine.clock_hz))
     model = f"assembly of {native.compiler}, {math} math"
     found = InCore(
-        model, steps, launch_seconds(native, machine), walked.assumptions, _masked(walked), _gathered(walked)
-    )
+        model, steps, launch_seconds(native, machine), walked.assumptions, _masked(walked), _gathered(walked),
+        instructions=_instructions(walked, rates),
+    )  # fmt: skip
     return scaled(found, data)
 
 
@@ -103,6 +104,15 @@ def _masked(walked: Walked) -> bool:
 def _gathered(walked: Walked) -> float:
     """The elements that gathers load."""
     return float(sum(e.times * e.work.lanes for e in executed(walked) if e.work.kind.cls == "gather"))
+
+
+def _instructions(walked: Walked, rates: Rates) -> float:
+    """The places that the executed instructions take in the window, those of called functions included."""
+    called = 0.0
+    for name, count in walked.totals.calls.items():
+        busy = (rates.call(name) or (0.0, 0.0))[0]
+        called += count * (rates.call_slots(name) or busy * rates.dispatch)
+    return dispatch_cycles(executed(walked), rates) * rates.dispatch + called
 
 
 def launch_seconds(native: Native, machine: Machine) -> float | None:

@@ -30,7 +30,8 @@ class InCore(Record):
     steps: the first is the machine's peak, the last is the result. model: where the time comes from, "assembly of numba
     0.68.1, ...", "stated: strict compiler" or another tool. launch_s: seconds of one launch with these kinds of
     arguments, if that was measured; None if the machine's own time holds. assumptions: in words. masked: whether all
-    stores to arrays leave out elements that do not change. gathered: the elements that gathers load.
+    stores to arrays leave out elements that do not change. gathered: the elements that gathers load. instructions: how
+    many the core's window takes in; 0 if that is not known.
     """
 
     model: str
@@ -39,6 +40,7 @@ class InCore(Record):
     assumptions: tuple[str, ...] = ()
     masked: bool = False
     gathered: float = 0.0
+    instructions: float = 0.0
 
 
 class NoInCore(Exception):

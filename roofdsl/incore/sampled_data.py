@@ -79,7 +79,11 @@ def scaled(found: InCore, data: SampledData) -> InCore:
         return replace(found, assumptions=found.assumptions + data.assumptions)
     steps = tuple(Step(s.cause, s.remedy, s.overlapping_s * data.scale, s.loads_s * data.scale) for s in found.steps)
     return replace(
-        found, steps=steps, gathered=found.gathered * data.scale, assumptions=found.assumptions + data.assumptions
+        found,
+        steps=steps,
+        gathered=found.gathered * data.scale,
+        instructions=found.instructions * data.scale,
+        assumptions=found.assumptions + data.assumptions,
     )
 
 

@@ -10,7 +10,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.integers import Condition, Const, IntExpr
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import Kernel, Node
 
 
 def with_numbers(kernel: Kernel, sizes: Mapping[str, int]) -> Kernel:
@@ -23,6 +23,14 @@ def with_numbers(kernel: Kernel, sizes: Mapping[str, int]) -> Kernel:
     numbers = {name: Const(value) for name, value in sizes.items()}
     changed = {name: _changed(getattr(kernel, name), numbers) for name in ("arrays", "assumptions", "body")}
     return replace(kernel, **changed)
+
+
+def with_numbers_in(nodes: tuple[Node, ...], values: Mapping[str, int]) -> tuple[Node, ...]:
+    """Statements with these numbers wherever the parameters or loop variables occur; no loop in them has such a
+    variable.
+    """
+    changed: tuple[Node, ...] = _changed(nodes, {name: Const(value) for name, value in values.items()})
+    return changed
 
 
 def _changed(part: Any, numbers: Mapping[str, IntExpr]) -> Any:

@@ -15,8 +15,11 @@ def successive_nests(body: Sequence[Node]) -> tuple[tuple[Node, ...], ...]:
 
     Statements outside of loops belong to the loop after them, and the last ones to the last loop.
     """
-    if any(isinstance(node, Let) for node in body):
-        return ()
+    return () if any(isinstance(node, Let) for node in body) else loops_apart(body)
+
+
+def loops_apart(body: Sequence[Node]) -> tuple[tuple[Node, ...], ...]:
+    """The same, with local values among the statements: they belong to the loop after them, too."""
     parts, waiting = list[tuple[Node, ...]](), list[Node]()
     for node in body:
         waiting.append(node)

@@ -112,6 +112,12 @@ specifications per compute capability).
 """
 
 
+FEW_LOAD_UNITS = ("75", "86", "87", "89")
+"""Compute capabilities of Turing, of Ampere without fast f64, and of Ada, whose multiprocessors have four load/store
+units per scheduler, half as many as the others (NVIDIA's whitepapers).
+"""
+
+
 def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
     """The limits of a multiprocessor, by the options of a machine file; None if the device does not report one."""
     warp, threads = (int(attributes.get(name, 0)) for name in ("WarpSize", "MaxThreadsPerMultiProcessor"))
@@ -120,7 +126,8 @@ def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
         return None
     schedulers = 2 if capability == "60" else 4  # CUDA's programming guide: 4 on all others since 5.0
     held["thread_registers"] = MOST_REGISTERS
-    return {"warp": warp, "warps": threads // warp, **held, "schedulers": schedulers}
+    units = 16 if capability in FEW_LOAD_UNITS else 32
+    return {"warp": warp, "warps": threads // warp, **held, "schedulers": schedulers, "load_units": units}
 
 
 def find_driver() -> Driver:

@@ -66,8 +66,8 @@ class Expected(Record):
     ladder: for one launch, the causes in the order in which they were added, the launch last. past_caches_s: for one
     launch, the part of the transfers that are stores past the caches. nests: for one launch, its loop nests, which
     follow each other, if there are several: the times above are then their sums. is_of_threads: whether it is the time
-    of a GPU's threads, which has no in-core time: core_s is then that of the operations, loads_s that of the
-    instructions or the accesses to the first cache, whichever is longer, and data_s that of everything together.
+    of a GPU's threads, which has no in-core time: core_s is then that of the operations or instructions, whichever is
+    longer, loads_s that of the accesses to the first cache, and data_s that of everything together.
     """
 
     expected_s: Fraction

@@ -1,7 +1,8 @@
 """The expected time of a launch whose loop nests follow each other: the sum of their times.
 
-Within one loop nest, arithmetic and transfers overlap by the machine's rule. The arithmetic of one nest does not
-overlap with the transfers of the next: a core looks only a few hundred instructions ahead.
+Within one loop nest, arithmetic and transfers overlap by the machine's rule, unless long inner loops follow each other
+(`expected_of_inner_loops`). The arithmetic of one nest does not overlap with the transfers of the next: a core looks
+only a few hundred instructions ahead.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from roofdsl.incore.result import InCore
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.predict.expected import Expected, NestTime, Rung, causes_of, launch_rung
+from roofdsl.predict.expected_of_inner_loops import InnerLoops
 from roofdsl.predict.hardware_traffic import Moving
 from roofdsl.predict.prediction import Prediction
 
@@ -24,12 +26,14 @@ IN_SEQUENCE = "loops follow each other, and do not overlap"
 
 class Nest(Record):
     """A loop nest of a launch. bound: its terms of the bound, without the launch, with the bytes that it moves after
-    the nests before it. kernel: its statements alone. moving: what the hardware moves in it.
+    the nests before it. kernel: its statements alone. moving: what the hardware moves in it. inner: its inner loops, if
+    several follow each other.
     """
 
     bound: Prediction
     kernel: Kernel
     moving: Moving
+    inner: InnerLoops | None = None
 
 
 def in_sequence(whole: Expected, bound_s: Fraction, launch_s: Fraction, nests: Sequence[NestTime]) -> Expected:

@@ -3,8 +3,8 @@
 The bound counts every access as written, spreads the work over the whole machine, and lets nothing wait. The generated
 code keeps sums in registers, its blocks may be too few or end in a wave that is not full, the memory sustains less than
 its bandwidth, and threads wait for what they load, unless enough of them are resident. `launch_time` has the law by
-which these combine. What is left out: dependent operations, conflicts in shared memory, the instructions that compute
-addresses, and threads of a block with more work than others.
+which these combine. What is left out: dependent operations, instructions that compute addresses outside of inner
+loops, and threads of a block with more work than others.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def launch_of(
 def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> Expected:
     """The expected time of one launch, the launch itself included, with its causes."""
     bound, own = launch.bound, _asked(launch, machine)
-    inside, shared = dict(own.inside), dict(own.shared)
     first_s = max((level.time_s for level in bound.levels if _is_first(level)), default=Fraction(0))
-    in_registers = min(first_s, Fraction(inside["accesses"]))  # never more than the bound's own time
+    inside = {name: Fraction(time_s) for name, time_s in own.inside}
+    in_registers = min(first_s, inside["accesses"])  # never more than the bound's own time
     others = (bound.compute_s, *(level.time_s for level in bound.levels if not _is_first(level)))
     ladder = [Rung(REGISTERS, "", max(bound.launch_s, in_registers, *others))]
 
@@ -121,11 +121,10 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> 
     work_s = Fraction(waiting_s(own, launch.waves))
     reach(WAITING, MORE, work_s)
     ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
+    shared = tuple((name, Fraction(time_s)) for name, time_s in own.shared)
     return Expected(
-        work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), Fraction(inside["compute"]),
-        Fraction(max(inside["instructions"], inside["accesses"])),
-        tuple((level, Fraction(time_s)) for level, time_s in shared.items()), work_s, launch_s,
-        None, _assumed(launch, machine), ladder=tuple(ladder), is_of_threads=True,
+        work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), inside["instructions"], inside["accesses"], shared,
+        work_s, launch_s, None, _assumed(launch, machine), ladder=tuple(ladder), is_of_threads=True,
     )  # fmt: skip
 
 
@@ -143,13 +142,10 @@ def _asked(launch: Launch, machine: Machine) -> Asked:
     """What a launch asks of the machine."""
     bound, memory = launch.bound, launch.bound.memory
     instructions = _instructions(launch)
+    issued_s, in_use = instructions / _instructions_per_s(machine), float(launch.in_use)
     cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
     first_rate = min(level.bandwidth_bytes_per_s for level in bound.levels if _is_first(level))
-    inside = {
-        "compute": float(bound.compute_s / launch.in_use),
-        "instructions": instructions / float(launch.in_use) / _instructions_per_s(machine),
-        "accesses": float(cycles / first_rate),
-    }
+    inside = {"instructions": max(float(bound.compute_s), issued_s) / in_use, "accesses": float(cycles / first_rate)}
     shared = {level.name: float(level.time_s) for level in bound.levels if not _is_first(level)}
     rate = min(float(memory.bandwidth_bytes_per_s), launch.stream.bandwidth_bytes_per_s)
     shared[memory.name] = memory.bytes / rate
@@ -205,9 +201,11 @@ def _missed(launch: Launch, machine: Machine) -> dict[str, float]:
 
 
 def _instructions(launch: Launch) -> float:
-    """The least instructions of all threads: one for each access, and for each operation or fused pair of two."""
+    """The instructions of all threads: one for each access, and for each operation or fused pair of two, and those that
+    innermost loops need for addresses and to count.
+    """
     computing = sum(part.operations / (2 if part.cls == "fma" else 1) for part in launch.bound.parts)
-    return computing + launch.accesses.loads + launch.accesses.stores
+    return computing + launch.accesses.loads + launch.accesses.stores + float(launch.accesses.addressing)
 
 
 def _instructions_per_s(machine: Machine) -> float:

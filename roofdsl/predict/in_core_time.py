@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 from roofdsl import budget
@@ -23,16 +24,21 @@ from roofdsl.predict.divided_loops import (
     undivided,
 )
 from roofdsl.predict.expected import Expected, NestTime, expected
+from roofdsl.predict.expected_of_inner_loops import InnerLoops, with_inner_loops
 from roofdsl.predict.expected_of_nests import Nest, in_sequence, shared_out
 from roofdsl.predict.expected_rates import for_data_of
 from roofdsl.predict.hardware_traffic import AS_COUNTED, Moving
-from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.prediction import LevelTime, Prediction
 
 Model = Literal["auto", "compiled", "stated", "llvm-mca", "osaca", "none"]
 """compiled: from the assembly of the code that `measure` runs. stated: from the kernel and what the machine states.
 auto: compiled on the processor that the machine was measured on, stated elsewhere. none: no expected time.
 llvm-mca, osaca: that tool on the innermost loops of the compiled code, where it is installed.
 """
+
+
+Timed = Callable[[InCore, Sequence[Kernel]], Sequence[InCore]]
+"""From the in-core time of a nest, and its inner loops as kernels, to the in-core times of these."""
 
 
 class Code(Record):
@@ -61,11 +67,13 @@ def with_expected(
     as_compiled: bool,
     moving: Callable[[], Moving] = lambda: AS_COUNTED,
     nests: Callable[[], Iterable[Nest]] = tuple,
+    inner: Callable[[], InnerLoops | None] = lambda: None,
 ) -> Prediction:
     """The prediction of one launch with its expected time, or with the reason why there is none.
 
-    as_compiled: whether the bound counts the accesses of compiled code. moving, nests: what the hardware moves, and the
-    loop nests that follow each other, if there are several; called only if there is an in-core time.
+    as_compiled: whether the bound counts the accesses of compiled code. moving, nests, inner: what the hardware moves,
+    the loop nests that follow each other, if there are several, and if there are not, the inner loops that do; called
+    only if there is an in-core time.
     """
     if code.model == "none":
         return replace(prediction, no_expected=NONE_WANTED)
@@ -81,15 +89,17 @@ def with_expected(
         cores = _of_nests(core, parts, values, machine, code)
     except (CommandError, InputError, NoInCore) as error:
         parts, cores, note = (), [], f"loops count as if they overlapped: {str(error).splitlines()[0]}"
+    loops = inner()
     found = composed(
-        prediction, core, machine, as_compiled=as_compiled, moving=once, nests=list(zip(parts, cores, strict=True))
-    )
+        prediction, core, machine, as_compiled=as_compiled, moving=once, nests=list(zip(parts, cores, strict=True)),
+        inner=loops, timed=partial(inner_cores, prediction, values, machine, code),
+    )  # fmt: skip
     if note:
         found = replace(found, assumptions=(*found.assumptions, note))
     if code.math == "strict" and found.expected and any(RELAXED in c.remedy for c in found.expected.causes):
         other = with_expected(
             prediction, kernel, values, machine, replace(code, math="relaxed"),
-            as_compiled=as_compiled, moving=lambda: once, nests=lambda: parts,
+            as_compiled=as_compiled, moving=lambda: once, nests=lambda: parts, inner=lambda: loops,
         )  # fmt: skip
         if other.expected is not None:
             found = replace(found, expected=_with_relaxed(found.expected, other.expected))
@@ -113,23 +123,69 @@ def composed(
     as_compiled: bool = False,
     moving: Moving = AS_COUNTED,
     nests: Sequence[tuple[Nest, InCore]] = (),
+    inner: InnerLoops | None = None,
+    timed: Timed | None = None,
 ) -> Prediction:
     """The prediction with the expected time for this in-core time, whose assumptions it repeats.
 
-    nests: the loop nests that follow each other, with their in-core times, if there are several.
+    nests: the loop nests that follow each other, with their in-core times, if there are several. inner: if there are
+    not, the inner loops that do. timed: the in-core times of inner loops, which add up to the given one; if None, they
+    are combined as one.
     """
     bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
     usual = machine if prediction.footprint_bytes is None else for_data_of(prediction.footprint_bytes, machine)
     found = expected(bound, levels, launch, core, usual, as_compiled=as_compiled, moving=moving)
-    if nests:
+    notes: list[str] = []
+    if not nests:
+        found = _with_inner(found, bound, _moved(levels, moving), usual, inner, timed, notes)
+    else:
         times = []
         for nest, own in nests:
             bound_s, its = nest.bound.bound_s, nest.bound.levels
             time = expected(bound_s, its, Fraction(0), own, usual, as_compiled=as_compiled, moving=nest.moving)
+            time = _with_inner(time, bound_s, _moved(its, nest.moving), usual, nest.inner, timed, notes)
             times.append(NestTime(nest.kernel, bound_s, its, time))
         found = in_sequence(found, bound, launch, times)
-    assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions + moving.assumptions))
-    return replace(prediction, expected=found, assumptions=assumed)
+    assumed = dict.fromkeys((*prediction.assumptions, *found.assumptions, *moving.assumptions, *notes))
+    return replace(prediction, expected=found, assumptions=tuple(assumed))
+
+
+def _moved(levels: Sequence[LevelTime], moving: Moving) -> Sequence[LevelTime]:
+    """The levels with all traffic of the hardware."""
+    return moving.more[-1].levels if moving.more else levels
+
+
+def _with_inner(  # noqa: PLR0917
+    found: Expected,
+    bound_s: Fraction,
+    levels: Sequence[LevelTime],
+    machine: Machine,
+    inner: InnerLoops | None,
+    timed: Timed | None,
+    notes: list[str],
+) -> Expected:
+    """The expected time of a nest with the time that its inner loops do not overlap. If that cannot be found, the
+    reason is added to `notes`.
+    """
+    if inner is None or timed is None or found.core is None:
+        return found
+    try:
+        return with_inner_loops(found, bound_s, levels, machine, inner, partial(timed, found.core))
+    except (CommandError, InputError, NoInCore, ValueError) as error:
+        notes.append(f"inner loops count as if they overlapped: {str(error).splitlines()[0]}")
+        return found
+
+
+def inner_cores(  # noqa: PLR0917
+    prediction: Prediction,
+    values: Mapping[str, int],
+    machine: Machine,
+    code: Code,
+    core: InCore,
+    kernels: Sequence[Kernel],
+) -> list[InCore]:
+    """The in-core times of inner loops, which add up to that of their nest, `core`. Raises NoInCore, CommandError."""
+    return shared_out(core, [_divided_evenly(prediction, kernel, values, machine, code) for kernel in kernels])
 
 
 def _of_nests(

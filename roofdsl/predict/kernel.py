@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
@@ -32,8 +32,9 @@ from roofdsl.predict.gathered import gathered_of
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.hardware_traffic import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.idempotent_kernels import changes_nothing_again
-from roofdsl.predict.in_core_time import Code, composed, with_expected, without_in_core
+from roofdsl.predict.in_core_time import Code, composed, inner_cores, with_expected, without_in_core
 from roofdsl.predict.index_array_checks import check_available, values_given
+from roofdsl.predict.inner_loops import inner_loops
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
 from roofdsl.predict.launch_statements import nests_alone
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy, latency_ceilings, occupancy
@@ -73,7 +74,10 @@ def _with_expected(case: Case, found: Prediction, code: Code) -> Prediction:
     if is_timed_by_core(machine, options):
         by_one = partial(predict, kernel, case.values, options=for_one_core(options))
         return timed_on_all_cores(found, kernel, case.values, machine, as_compiled=compiled, predicted=by_one)
-    return with_expected(found, kernel, case.values, machine, code, as_compiled=compiled, moving=moved, nests=nests)
+    return with_expected(
+        found, kernel, case.values, machine, code,
+        as_compiled=compiled, moving=moved, nests=nests, inner=partial(inner_loops, case, _levels_of),
+    )  # fmt: skip
 
 
 def for_one_core(options: Options) -> Options:
@@ -109,11 +113,15 @@ def composed_again(  # noqa: PLR0917
         for time, one, other in zip(found.expected.nests, _cases_of_nests(cold), _cases_of_nests(warm), strict=False):
             assert time.expected.core is not None
             bound = replace(mixed(_counted(one, 0)[0], _counted(other, 0)[0]), footprint_bytes=found.footprint_bytes)
-            own.append((Nest(bound, time.kernel, _moving(other, bound)), time.expected.core))
+            inner = inner_loops(other, _levels_of)
+            own.append((Nest(bound, time.kernel, _moving(other, bound), inner), time.expected.core))
         nests = own
-    compiled = options.accesses == "compiled"
-    moved = _moving(warm, found)
-    return composed(found, found.expected.core, machine, as_compiled=compiled, moving=moved, nests=nests)
+    return composed(
+        found, found.expected.core, machine,
+        as_compiled=options.accesses == "compiled", moving=_moving(warm, found), nests=nests,
+        inner=inner_loops(warm, _levels_of),
+        timed=partial(inner_cores, found, warm.values, machine, options.code or Code()),
+    )  # fmt: skip
 
 
 def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options) -> Case:
@@ -190,7 +198,11 @@ def _nests(case: Case, found: Prediction) -> Iterator[Nest]:
     """
     for nest in _cases_of_nests(case):
         bound = replace(_counted(nest, 0)[0], footprint_bytes=found.footprint_bytes)
-        yield Nest(bound, nest.written, _moving(nest, bound))
+        yield Nest(bound, nest.written, _moving(nest, bound), inner_loops(nest, _levels_of))
+
+
+def _levels_of(case: Case) -> Sequence[LevelTime]:
+    return _counted(case, 0)[0].levels
 
 
 def _cases_of_nests(case: Case) -> list[Case]:

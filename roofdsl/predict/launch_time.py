@@ -1,9 +1,9 @@
 """The time of one launch on a GPU: what its blocks ask of the machine, wave by wave, and how long its threads wait.
 
 All blocks that fit on the multiprocessors run at the same time, as a wave; the last wave may fill only a part. In a
-wave, three things overlap: the work inside each multiprocessor (operations, instructions, accesses to the first cache),
-the transfers that all of them share, and the rounds of a thread, each of which waits for its loads. If two of these
-take about the same time, each waits for the other at times (`bytes_in_flight`).
+wave, these overlap: the instructions inside each multiprocessor, its accesses to the first cache, the transfers that
+all multiprocessors share, and the rounds of a thread, each of which waits for its loads. If two of these take about the
+same time, each waits for the other at times (`bytes_in_flight`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Asked(Record):
 
 
 def spread_s(asked: Asked, waves: Waves) -> float:
-    """Seconds of all waves if no thread ever waited: the busiest multiprocessor ends a wave."""
+    """Seconds of all waves if everything overlapped perfectly: the busiest multiprocessor ends a wave."""
     return sum(count * max(_parts(asked, waves, blocks)) for count, blocks in waves.each)
 
 
@@ -78,11 +78,12 @@ def waiting_s(asked: Asked, waves: Waves) -> float:
     )
 
 
-def _parts(asked: Asked, waves: Waves, blocks: int) -> tuple[float, float]:
-    """Seconds of a wave of so many blocks: inside its busiest multiprocessor, and of its shared transfers."""
-    inside = max(time_s for _, time_s in asked.inside)
-    shared = max(time_s for _, time_s in asked.shared)
-    return inside * _busiest(waves, blocks), shared * blocks / waves.blocks
+def _parts(asked: Asked, waves: Waves, blocks: int) -> tuple[float, ...]:
+    """Seconds of a wave of so many blocks: of each part inside its busiest multiprocessor, and of the transfers that
+    all multiprocessors share.
+    """
+    busiest, shared = _busiest(waves, blocks), max(time_s for _, time_s in asked.shared)
+    return (*(time_s * busiest for _, time_s in asked.inside), shared * blocks / waves.blocks)
 
 
 def _busiest(waves: Waves, blocks: int) -> float:

@@ -237,11 +237,11 @@ def references(at: Sized) -> Iterator[Reference]:
             continue
         for moved in loop.moved:
             if moved.stride in ("unit", "strided"):
-                step = _step_bytes(moved.element, loop.loop, at)
+                step = step_bytes(moved.element, loop.loop, at)
                 yield Reference(moved.element.array, loop.iterations, loop.length, step, moved.stored, moved.loaded)
 
 
-def _step_bytes(element: Element, loop: For, at: Sized) -> int:
+def step_bytes(element: Element, loop: For, at: Sized) -> int:
     """The bytes from the element to that of the loop's next iteration."""
     from roofdsl.loops.affine import affine
 

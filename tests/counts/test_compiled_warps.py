@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.counts.compiled_warps import UNROLLED, FirstCache, WarpAccesses, warp_accesses_at
+from roofdsl.counts.compiled_warps import CONTROL, POINTER, UNROLLED, FirstCache, WarpAccesses, warp_accesses_at
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.loops_as_launched import AsLaunched
 from tests.predict.machines import kernel_of, machine
@@ -78,7 +78,9 @@ def test_a_product_keeps_its_sums_in_registers(n: int) -> None:
         followed(lanes, lambda x, y, k: 4 * (n * y + x), 4, once),
     ]
     assert (found.loads, found.stores, found.cycles) == (2 * n**3 + n**2, n**2, sum(every))
-    assert found.rounds == Fraction(n**3, min(UNROLLED, n)) + n**2
+    looped = Fraction(n**3, min(UNROLLED, n))
+    assert found.rounds == looped + n**2
+    assert found.addressing == POINTER * (looped + n**3) + CONTROL * looped  # A has one pointer for a round
 
 
 @pytest.mark.parametrize("n", [3, 40, 300])

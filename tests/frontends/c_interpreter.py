@@ -23,9 +23,10 @@ _SCALARS = {
     "double": ("d", 8), "float": ("f", 4), "int": ("i", 4), "long": ("q", 8), "short": ("h", 2), "char": ("b", 1),
     "unsigned": ("I", 4), "unsigned int": ("I", 4), "unsigned long": ("Q", 8), "size_t": ("Q", 8),
     "unsigned char": ("B", 1), "signed char": ("b", 1), "void": ("b", 1), "int64_t": ("q", 8), "int32_t": ("i", 4),
+    "uint32_t": ("I", 4),
 }  # fmt: skip
 _MATH = {"sqrt": math.sqrt, "exp": math.exp, "sin": math.sin, "cos": math.cos, "log": math.log, "tanh": math.tanh}
-_TYPEDEFS = "typedef unsigned long size_t; typedef long int64_t; typedef int int32_t;\n"
+_TYPEDEFS = "typedef unsigned long size_t; typedef long int64_t; typedef int int32_t; typedef unsigned int uint32_t;\n"
 _CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div"}
 
 
@@ -303,7 +304,8 @@ class Machine(Memory):
             address, type_ = self.lvalue(node.expr)
             return Value(address, Pointer(type_))
         if node.op == "sizeof":
-            return Value(self.type(node.expr).size, Scalar("Q", 8))
+            named = isinstance(node.expr, c_ast.Typename)
+            return Value((self.type(node.expr) if named else self.lvalue(node.expr)[1]).size, Scalar("Q", 8))
         if node.op in ("++", "--", "p++", "p--"):
             address, type_ = self.lvalue(node.expr)
             old = self.load(address, type_)
@@ -348,6 +350,10 @@ class Machine(Memory):
         if name in self.functions:
             found = self.call(name, given)
             return found if found is not None else Value(0, Scalar("i", 4))
+        if name == "assert":
+            return given[0]
+        if name in ("memset", "memcpy"):
+            return self._move(name, *given)
         if name in ("malloc", "free"):
             return Value(self.allocate(given[0].number, "heap") if name == "malloc" else 0, Pointer(Scalar("b", 1)))
         stem = name.removesuffix("f") if name not in ("fabsf",) else "fabs"
@@ -363,6 +369,16 @@ class Machine(Memory):
             return Value(_MATH[stem](numbers[0]), type_, data)
         except ValueError:
             return Value(0.0, type_, data)
+
+    def _move(self, name: str, to: Value, second: Value, count: Value) -> Value:
+        """`memset` and `memcpy`, number by number."""
+        type_ = to.type.to
+        while isinstance(type_, Array):
+            type_ = type_.of
+        for at in range(0, count.number, type_.size):
+            one = second if name == "memset" else self.load(second.number + at, type_)
+            self.store(to.number + at, type_, one)
+        return to
 
 
 def _constant(node: Any) -> Value:

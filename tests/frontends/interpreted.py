@@ -10,7 +10,11 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.codegen.inputs import random_inputs
 from roofdsl.counts.work_at import work_at
+from roofdsl.lang.record import replace
+from roofdsl.loops.index_data import IndexData
+from roofdsl.loops.indirect import index_arrays
 from roofdsl.loops.model import Kernel
 from tests.frontends.c_interpreter import Machine
 from tests.frontends.c_memory import Access, Array, Pointer, Scalar, Structure, Value
@@ -20,8 +24,17 @@ from tests.oracle.lru import address
 Counts = tuple[Counter[str], Counter[Access]]
 
 
-def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) -> Counts:
-    """The operations and accesses of the user's function, on arrays as large as those of the kernel."""
+def indices_of(kernel: Kernel, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Values of the index arrays that the kernel's declarations allow."""
+    return {name: values for name, values in random_inputs(kernel, sizes).items() if name in index_arrays(kernel)}
+
+
+def executed(
+    path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int], numbers: Mapping[str, float] | None = None
+) -> Counts:
+    """The operations and accesses of the user's function, on arrays as large as those of the kernel, and with the same
+    index arrays. numbers: the values of arguments that the kernel does not have.
+    """
     machine = Machine(path)
     extents: dict[str, int] = {}
     for array in kernel.arrays:
@@ -30,7 +43,7 @@ def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) ->
             elements *= dim.evaluate(sizes)
         if array.dims:
             extents[array.name] = elements
-    caller = _Caller(machine, extents, sizes)
+    caller = _Caller(machine, extents, {**sizes, **(numbers or {})}, indices_of(kernel, sizes))
     function = machine.functions[name]
     listed = function.decl.type.args.params if function.decl.type.args is not None else ()
     declared = [node for node in listed if isinstance(node, c_ast.Decl)]
@@ -49,14 +62,15 @@ def executed(path: Path, name: str, kernel: Kernel, sizes: Mapping[str, int]) ->
 
 def counted(kernel: Kernel, sizes: Mapping[str, int]) -> Counts:
     """The operations and accesses of the kernel."""
-    found = work_at(kernel, sizes)
+    indices = indices_of(kernel, sizes)
+    found = work_at(replace(kernel, data=IndexData(indices, ())) if indices else kernel, sizes)
     work: Counter[str] = Counter(cmp=found.cmp)
     for (type_, kind), n in found.operations.items():
         if type_.startswith("f"):  # the interpreter counts no operations on integers
             work[kind] += n
     arrays = {a.name: a for a in kernel.arrays}
     accesses: Counter[Access] = Counter()
-    for execution in run(kernel, sizes):
+    for execution in run(kernel, sizes, indices):
         for one in execution.accesses:
             array = arrays[one.array]
             accesses[Access(one.array, address(array, one.index, sizes), array.type.bytes, one.is_write)] += 1
@@ -66,8 +80,11 @@ def counted(kernel: Kernel, sizes: Mapping[str, int]) -> Counts:
 class _Caller:
     """Makes arguments: numbers, arrays of random numbers, structures of both."""
 
-    def __init__(self, machine: Machine, extents: Mapping[str, int], sizes: Mapping[str, int]) -> None:
-        self.machine, self.extents, self.sizes, self.random = machine, extents, sizes, Random(1)
+    def __init__(
+        self, machine: Machine, extents: Mapping[str, int], sizes: Mapping[str, int], indices: Mapping[str, Any]
+    ) -> None:
+        self.machine, self.extents, self.sizes, self.indices = machine, extents, sizes, indices
+        self.random = Random(1)
 
     def declared(self, node: Any) -> Any:
         """The type of an argument: an array is a pointer."""
@@ -83,6 +100,8 @@ class _Caller:
     def value(self, name: str, type_: Any) -> Value:
         """The argument called `name`."""
         if isinstance(type_, Scalar):
+            if type_.is_float and name in self.sizes:
+                return Value(self.sizes[name], type_)  # comparisons with it are no work of the kernel
             if type_.is_float:
                 return Value(self.random.uniform(0.5, 2), type_, True)
             return Value(self.sizes.get(name, 1), type_)
@@ -101,6 +120,8 @@ class _Caller:
             place = self.machine.allocate(self.extents[name], name)
             for at in range(0, self.extents[name] - element.size + 1, element.size):
                 self.fill(name, place + at, element, inside=True)
+            if name in self.indices:
+                self.machine.block(place).bytes[:] = self.indices[name].tobytes()
             return place
         place = self.machine.allocate(type_.size)
         self.fill(name, place, type_)

@@ -193,6 +193,7 @@ def test_what_a_multiprocessor_holds() -> None:
     held = _multiprocessor(reported, "90")
     assert held == {
         "warp": 32, "warps": 64, "blocks": 32, "block_threads": 1024, "registers": 65536, "shared": 228 << 10,
-        "schedulers": 4, "thread_registers": 255,
+        "schedulers": 4, "load_units": 32, "thread_registers": 255,
     }  # fmt: skip
+    assert (_multiprocessor(reported, "89") or {})["load_units"] == 16
     assert _multiprocessor({"WarpSize": 32}, "90") is None

@@ -181,7 +181,7 @@ def test_equal_causes_are_one() -> None:
         (
             "opteron_2356",
             Options(code=Code()),
-            "expected times need the `instruction` lines of a CPU or the `multiprocessor` of a GPU; opteron_2356 has neither",
+            "expected times need the `instruction` lines of a CPU or the `multiprocessor` of a GPU; opteron_2356 has",
         ),
         ("skylake_gold_6148", Options(code=Code("none")), "not asked for"),
     ],

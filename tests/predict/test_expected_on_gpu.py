@@ -10,6 +10,8 @@ from statistics import median
 
 import pytest
 
+from roofdsl.counts import compiled_warps
+from roofdsl.counts.compiled_warps import CONTROL, UNROLLED
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
@@ -78,21 +80,34 @@ RTX_4090 = like("l40", 128, 2.52e9, 1008e9)
 V100_SXM2 = like("v100_pcie", 80, 1.53e9, 900e9)
 
 
+BOEHM = 29
+"""Issue slots per round of Boehm's loop, in which four iterations load and add, for addresses and counting: nvcc makes
+33 instructions of it for compute capability 8.0, of which 12 load and add, and 8 wide multiplications take two slots.
+"""
+
+
 @pytest.mark.parametrize(
     ("machine", "kernel", "n", "published"),
     [  # GFLOP/s of the first two kernels of Boehm's series (siboehm.com/articles/22/CUDA-MMM), as others ran them
         (A6000, BY_ROWS, 4096, 309.0),  # Boehm
         (A6000, PRODUCT, 4096, 1986.5),
         (V100_SXM2, BY_ROWS, 4096, 214.5),
+        (V100_SXM2, PRODUCT, 4096, 2084.1),
         ("a100_40_pcie", BY_ROWS, 4096, 290),
+        ("a100_40_pcie", PRODUCT, 4096, 3010),
+        ("a100_40_pcie", PRODUCT, 4096, 3046.6),  # PureKoala/cuda_learning
         (RTX_4090, BY_ROWS, 4096, 635.3),  # annanyapr/Fast-CUDA-Kernels
         (RTX_4090, PRODUCT, 4096, 4887.4),
         ("l4", PRODUCT, 512, 1723.5),  # rtferraz/cuda-kernel-engineering
         ("l4", PRODUCT, 1024, 1734.1),
     ],
 )
-def test_published_products_without_tiles(machine: Machine | str, kernel: Kernel, n: int, published: float) -> None:
-    assert 2e-9 * n**3 / expected_s(machine, kernel, {"n": n}) == pytest.approx(published, rel=0.18)
+def test_published_products_without_tiles(
+    machine: Machine | str, kernel: Kernel, n: int, published: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = 2 + 2 * UNROLLED + CONTROL  # a pointer into A, one for each row of B
+    monkeypatch.setattr(compiled_warps, "CONTROL", CONTROL + BOEHM - own)
+    assert 2e-9 * n**3 / expected_s(machine, kernel, {"n": n}) == pytest.approx(published, rel=0.15)
 
 
 @pytest.mark.skipif(not MEASURED.exists(), reason="the published measurements are not here")

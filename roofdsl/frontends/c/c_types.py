@@ -184,11 +184,20 @@ def steady(type_: CType, node: Any, name: str) -> None:
         raise Refused("c-type", message, node, "leave `volatile` out")
 
 
+def index_element(type_: CType) -> str:
+    """The language's type of the elements of an index array, which are never negative: signed also where C's is not."""
+    return f"i{type_.base[1:]}"
+
+
 def element(type_: CType, node: Any, name: str) -> str:
     """The language's type of the elements of an array or scalar. Raises Refused if there is none."""
     steady(type_, node, name)
     if type_.base in ELEMENTS:
         return type_.base
+    if type_.is_integer and int(type_.base[1:]) in (8, 16):
+        message = f"`{name}` has the type `{type_.words}`, and the language has only signed types"
+        help = "use `int`, or a signed type of the same size, which moves the same bytes, if the values fit into it"
+        raise Refused("c-type", message, node, help)
     if type_.is_integer:
         message = f"`{name}` has the unsigned type `{type_.words}`, whose arithmetic wraps around"
         raise Refused("c-type", message, node, "use a signed type, such as `int`, for data")

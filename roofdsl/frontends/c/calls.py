@@ -10,6 +10,8 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
+from roofdsl.frontends.c.given_values import number_of
+from roofdsl.frontends.c.memory_calls import NAMES as MEMORY_CALLS
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, Variable, assigned_names, base_name, parameters, walk
@@ -106,6 +108,8 @@ class Calls:
             target = part.lvalue if isinstance(part, c_ast.Assignment) else None
             if isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--"):
                 target = part.expr
+            if named and part.name.name in MEMORY_CALLS and part.args is not None:
+                target = part.args.exprs[0]
             if target is not None and base_name(target) not in own:
                 return base_name(target) or "memory"
         return ""
@@ -152,6 +156,7 @@ class Calls:
             return variable, self.values.pointers.structure(arg)
         value = self.values.value(arg)
         if type_.is_integer:
+            value = self.values.index(arg) if value.poly is None else value
             if value.poly is None:
                 message = f"the argument `{declared.name}` depends on data"
                 raise Refused("c-index", message, arg, "give it loop variables and sizes")
@@ -188,7 +193,7 @@ class Calls:
         changed = variable.name in self.context.changing[-1]
         shared = {n for v, n in self.context.declared.items() if v.place == "global" or not v.type.is_plain}
         changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in shared)
-        cheap = isinstance(value.expr, tree.Number | tree.Ref) or once
+        cheap = isinstance(value.expr, tree.Ref) or number_of(value) is not None or once
         if not changed and cheap and value.own in (None, variable.type.base):
             self.context.lets[variable] = Value(variable.type.base, value.own, value.expr)
             return

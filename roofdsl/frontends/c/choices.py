@@ -8,6 +8,7 @@ from typing import Any
 from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Context, Value
 from roofdsl.frontends.c.follow import merged
+from roofdsl.frontends.c.given_values import help_for
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
@@ -37,7 +38,7 @@ class Choices:
         for store in (*a, *b):
             if isinstance(store.target, tree.Index) and not same:
                 help = f"write `{store.target.name.text}[...] = condition ? new : old` if every element may be stored"
-                raise Refused("c-condition", _STORE, node.cond, help)
+                raise Refused("c-condition", _STORE, node.cond, help_for(node.cond, self.context, help))
         if len(a) + len(b) > (2 if same else 1):
             condition = self.conditions.kept(condition, node)
         if same:
@@ -64,7 +65,7 @@ class Choices:
         for item in items:
             if not isinstance(item, tree.Assign | tree.Let):
                 message = "whether these statements run depends on data"
-                raise Refused("c-condition", message, whole.cond, _TAKE_OUT)
+                raise Refused("c-condition", message, whole.cond, help_for(whole.cond, self.context, _TAKE_OUT))
         return items
 
     def _paired(self, condition: Condition, first: list[tree.Item], second: list[tree.Item], node: Any) -> None:

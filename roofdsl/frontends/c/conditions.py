@@ -9,12 +9,14 @@ from pycparser import c_ast
 from roofdsl.frontends.c.c_types import common, is_integer, is_unsigned, joined, same
 from roofdsl.frontends.c.context import Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_float
+from roofdsl.frontends.c.given_values import number_of
 from roofdsl.frontends.c.static_types import static_type
 from roofdsl.frontends.c.variables import Pointer
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
+from roofdsl.loops.integers import COMPARISONS
 
 _TURNED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _EXACT = 2**24  # integers below it are exact in float and in double
@@ -115,6 +117,9 @@ class Conditions:
     def _compare(self, op: str, a: Value, b: Value, node: Any) -> Condition:
         a, b = _whole(a), _whole(b)
         span = self.context.spans(node)
+        both = number_of(a), number_of(b)
+        if (a.poly is None or b.poly is None) and None not in both:
+            return Known(tree.Number("0", 0, span), COMPARISONS[op](*both))
         if a.poly is None or b.poly is None:
             type_ = common(a.type, b.type)
             owns = [t for t in (a.own, b.own) if t is not None]
@@ -136,9 +141,10 @@ class Conditions:
                 message = "this compares as unsigned, where a negative value wraps around"
                 raise Refused("c-integer", message, node, "use signed integers")
         difference = a.poly - b.poly
+        assert not difference.entries  # they are read as data here
         holds, fails = _differences(op, difference)
         if difference.value is not None:
-            return Known(tree.Number("0", 0, span), _holds(op, difference.value), holds, fails)
+            return Known(tree.Number("0", 0, span), COMPARISONS[op](difference.value, 0), holds, fails)
         if not difference.is_affine_in(r.var for r in self.context.facts.ranges):
             raise Refused("c-condition", "a condition on loop variables must be affine, but this one is not", node,
                           "compare sums of loop variables and sizes")  # fmt: skip
@@ -230,13 +236,6 @@ def _whole(value: Value) -> Value:
     if not float(number.value).is_integer():
         return value
     return Value(value.type, None, number, Poly.number(int(number.value)))
-
-
-def _holds(op: str, difference: int) -> bool:
-    return {
-        "<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0,
-        "==": difference == 0, "!=": difference != 0,
-    }[op]  # fmt: skip
 
 
 def _differences(op: str, d: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:

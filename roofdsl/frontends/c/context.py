@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from roofdsl.frontends.c.c_types import CType, ctype, element
+from roofdsl.frontends.c.c_types import CType, ctype, element, index_element
 from roofdsl.frontends.c.variables import Pointer, Scopes, State, Unknown, Variable
 from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.integer_facts import Facts
@@ -73,6 +73,18 @@ class Known(Record):
     fails: tuple[Poly, ...] = ()
 
 
+class Limit(Record):
+    """What the values of an index array are. `kind`: `rises` where element i and the next one are the bounds of a loop,
+    `ends` for other bounds of loops, `chooses` for subscripts.
+
+    of: what the limit is named after, which arrays may share: the array that they choose from and its dimension, or the
+    first index array.
+    """
+
+    kind: str
+    of: tuple[object, ...]
+
+
 class Split(Exception):
     """The statement depends on a known condition, so it has to be written once for each outcome."""
 
@@ -93,13 +105,15 @@ class Learnt:
         self.shapes: dict[object, tuple[Poly, ...]] = {}  # inner dimensions of arrays with linear subscripts
         self.single: set[object] = set()  # pointers that are used for one value only
         self.arrays: set[object] = set()  # pointers to structures that point at more than one
+        self.limits: dict[object, Limit] = {}  # of index arrays
+        self.indexed: set[object] = set()  # integers that are elements of index arrays
         self.whole_steps: dict[Steps, Any] = {}  # lengths of loops that are multiples of their steps, and why
 
 
 class Program(Record):
     """A parsed file: functions with bodies, types, the file's variables and `enum`s; `nodes`: all of it, in order.
-    `packed`: whether attributes or pragmas change how its structures lie in memory. `originals`: the functions before
-    their loops were rewritten, where they were.
+    `packed`: the lines and columns of structures that attributes or pragmas lay out differently. `originals`: the
+    functions before their loops were rewritten, where they were.
     """
 
     functions: dict[str, Any]
@@ -107,7 +121,7 @@ class Program(Record):
     globals: tuple[Any, ...]
     enums: tuple[Any, ...]
     nodes: tuple[Any, ...]
-    packed: bool
+    packed: frozenset[tuple[int, int]]
     originals: dict[str, Any]
 
 
@@ -134,6 +148,8 @@ class Context(Writing):
         self.inner: set[str] = set()  # names of `let`s and loops ever used
         self.active: list[set[str]] = [set()]  # those visible here, by block
         self.choices: dict[object, bool] = {}  # known conditions inside expressions that are decided here
+        self.limits: dict[tuple[object, ...], Poly] = {}  # what index arrays rise to, or are below
+        self.indexing = False  # elements of integer arrays are read as integers, not as data
         self.calls: list[Any] = []  # the calls whose functions are being inlined
         self.assumed: dict[Poly, Any] = {}  # polynomials in sizes that an `assert` says are not negative
         self.only_asserted: set[str] = set()  # parameters that an `assert` was the first to mention
@@ -176,6 +192,8 @@ class Context(Writing):
         """The language's type of a scalar, or of the elements of an array. Raises Refused if there is none."""
         if variable in self.units:
             return self.units[variable].type
+        if variable.key in self.learnt.limits:
+            return index_element(variable.type)
         return element(variable.type, variable.node, variable.name)
 
     def top_name(self, variable: Variable) -> str:
@@ -187,9 +205,12 @@ class Context(Writing):
 
     def parameter(self, variable: Variable) -> Poly:
         """A new parameter of the kernel for an integer."""
-        taken = {*self.declared.values(), *self.parameters, *self.inner}
-        name = free_name(variable.label, taken)
-        self.parameters[name] = self.spans(variable.node)
+        return self.new_parameter(variable.label, variable.node)
+
+    def new_parameter(self, wish: str, node: Any) -> Poly:
+        """A new parameter of the kernel with a name like `wish`, which `node` is the reason for."""
+        name = free_name(wish, {*self.declared.values(), *self.parameters, *self.inner})
+        self.parameters[name] = self.spans(node)
         return Poly.name(name)
 
     def inner_name(self, wish: str) -> str:
@@ -207,7 +228,7 @@ class Context(Writing):
 
     def is_size(self, poly: Poly) -> bool:
         """Whether an integer consists of parameters of the kernel only."""
-        return poly.names <= self.parameters.keys()
+        return poly.names <= self.parameters.keys() and not poly.entries
 
     def learn_whole_steps(self, steps: Sequence[Steps] | None, access: Access) -> None:
         """Raises Again if lengths of loops have to be multiples of their steps so that an access stays in its array.
@@ -216,6 +237,15 @@ class Context(Writing):
         if steps and not access.guarded and all(self.is_size(p) for pair in steps for p in pair):
             self.learnt.whole_steps.update(dict.fromkeys(steps, access.node))
             raise Again
+
+    @contextmanager
+    def reading(self, *, indexing: bool) -> Iterator[None]:
+        """Reads elements of integer arrays as integers (`indexing`), or as data."""
+        outer, self.indexing = self.indexing, indexing
+        try:
+            yield
+        finally:
+            self.indexing = outer
 
     # ---- blocks ----
 

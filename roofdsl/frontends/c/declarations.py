@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roofdsl.frontends.c.context import Access, Again, Context
+from roofdsl.frontends.c.index_arrays import IndexArrays
 from roofdsl.frontends.c.pointers import rank
 from roofdsl.frontends.c.variables import Variable
 from roofdsl.frontends.integer_facts import Facts
@@ -19,22 +20,25 @@ from roofdsl.lang import tree
 INTENTS = ("in", "inout", "out", "temp")
 
 
-def declarations(context: Context, intents: Mapping[Variable, str]) -> list[tree.Declaration]:
-    """One line for each intent, names of the same type and dimensions together."""
+def declarations(context: Context, intents: Mapping[Variable, str], indices: IndexArrays) -> list[tree.Declaration]:
+    """One line for index arrays and one for each intent, names of the same type and dimensions together."""
     found: list[tree.Declaration] = []
     _apart(context)
     used = uses(context.out)
     shapes = {v: shape(context, v) for v, name in context.declared.items() if name in used}
-    for intent in INTENTS:
+    ordered = sorted(shapes, key=lambda v: _place(v.node))
+    holds_indices = {v for v in ordered if v.key in context.learnt.limits}
+    lines = [("in", holds_indices), *((intent, shapes.keys() - holds_indices) for intent in INTENTS)]
+    for intent, own in lines:
         groups: dict[object, tree.Declared] = {}
-        for variable in sorted(shapes, key=lambda v: _place(v.node)):
-            if intents[variable] != intent:
-                continue
+        for variable in (v for v in ordered if v in own and intents[v] == intent):
             dims, span = shapes[variable], context.spans(variable.node)
             name = tree.Name(context.declared[variable], span)
             type_ = tree.Name(context.element_of(variable), span)
-            names = groups[type_, dims].names if (type_, dims) in groups else ()
-            groups[type_, dims] = tree.Declared((*names, name), type_, dims, False, span)
+            below = indices.below(variable)
+            key = (type_, dims, below)
+            names = groups[key].names if key in groups else ()
+            groups[key] = tree.Declared((*names, name), type_, dims, False, span, below)
         if groups:
             found.append(tree.Declaration(intent, tuple(groups.values()), next(iter(groups.values())).span))
     return found

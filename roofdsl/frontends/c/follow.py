@@ -10,7 +10,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.context import Context, Known, Split, Value
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, assigned_names, member_path, walk
+from roofdsl.frontends.c.variables import OfData, Pointer, State, Unknown, Variable, assigned_names, member_path, walk
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 
@@ -148,7 +148,7 @@ class Follower:
                 found = self.values.pointers.pointer(node)
                 self.values.pointers.fits(found, variable.type, node)
                 return found
-            value = self.values.value(node)
+            value = self.values.plain(node) if variable is None else self.values.followed(variable, node)
         except Refused as refused:
             return Unknown(refused.message)
         except (NeedsData, Peel) as needed:
@@ -156,7 +156,7 @@ class Follower:
         except Split:
             return Unknown("it depends on a condition")
         if value.poly is None:
-            return Unknown("it depends on data")
+            return OfData()
         return value.poly
 
     def _if(self, node: Any) -> None:

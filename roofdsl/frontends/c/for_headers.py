@@ -10,8 +10,10 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import common, is_unsigned, steady
 from roofdsl.frontends.c.context import Context
+from roofdsl.frontends.c.header_text import require_alone, require_apart, require_order, require_steady
+from roofdsl.frontends.c.static_types import static_type
 from roofdsl.frontends.c.values import Values
-from roofdsl.frontends.c.variables import Variable, assigned_names, parameters, walk
+from roofdsl.frontends.c.variables import Pointer, Variable, assigned_names, parameters, walk
 from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
@@ -27,7 +29,8 @@ class Header(Record):
     negative).
 
     `declares`: the header declares the counter. `before` and `after`: other parts of the header, to be executed before
-    the loop and at the end of each iteration.
+    the loop and at the end of each iteration. `base`: where the counter points at first, if it is a pointer; it is then
+    the last subscript that is counted.
     """
 
     variable: Variable
@@ -37,6 +40,17 @@ class Header(Record):
     declares: bool
     before: tuple[Any, ...]
     after: tuple[Any, ...]
+    base: Pointer | None
+
+    @property
+    def name(self) -> str:
+        """The name of the counter in the kernel; `i` for an array that is its own counter, as in `*a++`."""
+        is_array = self.base is not None and self.base.array is self.variable
+        return "i" if is_array else self.variable.name
+
+    def state(self, counter: Poly) -> Poly | Pointer:
+        """The value of the variable."""
+        return counter if self.base is None else self.base.at(counter)
 
 
 def counter_of(node: Any) -> str:
@@ -60,6 +74,8 @@ class Headers:
         self.starts: tuple[Poly, ...] = ()
         self.step = Poly.number(1)
         self.wraps = False  # the counter is compared as unsigned
+        self.is_pointer = False
+        self.base: Pointer | None = None  # where a pointer that counts points at first
 
     def read(self, node: Any) -> Header:
         """The header of a `for`, whose scope is already open. Raises Refused."""
@@ -69,7 +85,7 @@ class Headers:
         variable = self.context.scopes.find(name)
         if variable is None:
             raise Refused("c-name", f"`{name}` is not declared", node.cond)
-        if int(variable.type.base[1:]) < 32:
+        if self.base is None and int(variable.type.base[1:]) < 32:
             message = f"the counter `{name}` of type `{variable.type.words}` may overflow"
             raise Refused("c-loop", message, node.init or node.cond, "count with an `int`")
         steps = node.next.exprs if isinstance(node.next, c_ast.ExprList) else [node.next]
@@ -77,31 +93,32 @@ class Headers:
         step = self._step(own, name)
         down = (step.value or 0) < 0
         steady(variable.type, node.init or node.cond, name)
-        self._alone(node, name)
+        require_alone(node, name)
         self.starts, self.step = starts, step
         stops = self._stops(node.cond, name, down, variable)
         if self.wraps:
             self._stays_positive(starts, stops, step, name, node.cond)
+        self.values.pointers.indices.bounds(starts, stops)
         after = tuple(s for s in steps if s is not own)
         for part in steps[steps.index(own) + 1 :]:
-            self._apart(part, name, "its step")
-        self._steady(node, own, name, after)
+            require_apart(part, name, "its step")
+        require_steady(node, own, name, after)
         self._affine(starts, node.init or node.cond)
         self._affine(stops, node.cond)
-        return Header(variable, starts, stops, step, declares, before, after)
+        return Header(variable, starts, stops, step, declares, before, after, self.base)
 
     def _start(self, node: Any, name: str) -> tuple[tuple[Any, ...], tuple[Poly, ...], bool]:
         init = node.init
         own = next((d for d in getattr(init, "decls", ()) if d.name == name), None)
         self._require_integer(own, name, init or node.cond)
         if init is None:
-            return (), (self.values.integer(c_ast.ID(name, node.cond.coord), "the start of a loop"),), False
+            return (), self._first_values(c_ast.ID(name, node.cond.coord)), False
         if isinstance(init, c_ast.DeclList):
             if own is None or own.init is None:
                 raise Refused("c-loop", f"the loop does not set `{name}`", init, _WHILE)
             type_ = self.context.type_of(own.type)
-            self._in_order(init.decls, own, own.init, name)
-            starts = tuple(self.bounds(own.init, "max"))
+            require_order(init.decls, own, own.init, name)
+            starts = self._first_values(own.init)
             self.context.scopes.declare(self.context.variable(name, type_, own, "local"))
             return tuple(d for d in init.decls if d is not own), starts, True
         parts = init.exprs if isinstance(init, c_ast.ExprList) else [init]
@@ -110,18 +127,9 @@ class Headers:
             if is_set and part.lvalue.name == name:
                 if self.context.scopes.find(name) is None:
                     raise Refused("c-name", f"`{name}` is not declared", part)
-                self._in_order(parts, part, part.rvalue, name)
-                return tuple(p for p in parts if p is not part), tuple(self.bounds(part.rvalue, "max")), False
+                require_order(parts, part, part.rvalue, name)
+                return tuple(p for p in parts if p is not part), self._first_values(part.rvalue), False
         raise Refused("c-loop", f"the loop does not set `{name}`", init, _WHILE)
-
-    def _alone(self, node: Any, name: str) -> None:
-        """Checks that the condition tests no other counter, as that of `for (i = 0, j = n; i < j; i++, j--)` does."""
-        tested = {p.name for p in walk(node.cond) if isinstance(p, c_ast.ID)} - {name}
-        declared = {d.name for d in getattr(node.init, "decls", ())}
-        others = tested & (assigned_names(node.next) | declared)
-        if others:
-            message = f"the condition compares `{name}` with `{min(others)}`, which changes in the loop"
-            raise Refused("c-loop", message, node.cond, "compare it with what does not change, such as `i < n / 2`")
 
     def _affine(self, bounds: Sequence[Poly], node: Any) -> None:
         if any(len(m) > 1 for bound in bounds for m in bound.terms):
@@ -135,25 +143,31 @@ class Headers:
         type_ = None if variable is None else variable.type
         if own is not None:
             type_ = self.context.type_of(own.type)
-        if type_ is not None and not (type_.is_integer and type_.is_plain):
+        self.base, self.is_pointer = None, type_ is not None and type_.pointers == 1 and not type_.dims
+        if not self.is_pointer and type_ is not None and not (type_.is_integer and type_.is_plain):
             message = f"the loop counts with `{name}`, which is not an integer"
             raise Refused("c-loop", message, node, "count with an `int`")
 
-    def _in_order(self, parts: Sequence[Any], own: Any, value: Any, name: str) -> None:
-        """Refuses parts of a header that use each other, since all are read as if they were simultaneous."""
-        place = next(k for k, part in enumerate(parts) if part is own)
-        used = {p.name for p in walk(value) if isinstance(p, c_ast.ID)}
-        for part in parts[:place]:
-            if (assigned_names(part) | {getattr(part, "name", "")}) & used:
-                message = f"`{name}` begins with a value that the same header sets first"
-                raise Refused("c-loop", message, part, "set it before the loop")
-        for part in parts[place + 1 :]:
-            self._apart(part, name, "it is set")
+    def _first_values(self, node: Any) -> tuple[Poly, ...]:
+        """The starts of a loop; of a pointer, its subscript."""
+        if not self.is_pointer:
+            return tuple(self.bounds(node, "max"))
+        found = self.values.pointers.pointer(node)
+        if found.inner is not None or not found.subscripts:
+            message = "this pointer goes through members of a structure"
+            raise Refused("c-pointer", message, node, "count with an `int`")
+        self.base = found
+        return (found.subscripts[-1],)
 
-    def _apart(self, part: Any, name: str, what: str) -> None:
-        if name in {p.name for p in walk(part) if isinstance(p, c_ast.ID)}:
-            message = f"this uses the counter `{name}` after {what}, inside the header"
-            raise Refused("c-loop", message, part, "write it as a statement before the loop, or in its body")
+    def _ends(self, bound: Any, variable: Variable, down: bool) -> list[Poly]:
+        """The bounds that the counter is compared with; of a pointer, their subscripts."""
+        if self.base is None:
+            return self.bounds(bound, "max" if down else "min")
+        end = self.values.pointers.pointer(bound)
+        if end.inner is not None or not end.subscripts or end.at(self.base.subscripts[-1]) != self.base:
+            message = f"this does not point into `{self.base.array.name}`, as `{variable.name}` does at first"
+            raise Refused("c-pointer", message, bound, "compare it with an end in the same array, such as `a + n`")
+        return [end.subscripts[-1]]
 
     def _stays_positive(
         self, starts: tuple[Poly, ...], stops: tuple[Poly, ...], step: Poly, name: str, node: Any
@@ -222,6 +236,9 @@ class Headers:
             else:
                 return bound
 
+    def _type(self, bound: Any) -> str:
+        return static_type(bound, self.context) or self.values.value(bound).type
+
     def _step(self, node: Any, name: str) -> Poly:
         help = "step by a number or a size, up or down: `i++`, `i += 4`, `i -= 2`"
         match node:
@@ -235,6 +252,9 @@ class Headers:
                 step = {"+=": by, "-=": -by, "=": by - counter}[op]
                 if step.names & counter.names:
                     raise Refused("c-loop", "the step of this loop changes with its counter", node, help)
+            case c_ast.Assignment(op="*=" | "/=" | "<<=" | ">>="):
+                help = f"move the body into a function with `{name}` as an argument, and analyze one iteration"
+                raise Refused("c-loop", "this loop multiplies or divides its counter", node, help)
             case _:
                 raise Refused("c-loop", "the step of this loop is not affine", node, help)
         ranges = {r.var for r in self.context.facts.ranges}
@@ -274,18 +294,24 @@ class Headers:
         if isinstance(node, c_ast.BinaryOp) and node.op == "!=":
             sides = [s for s in (node.left, node.right) if not self._is_counter(s, name)]
             if len(sides) == 1 and name not in {p.name for p in walk(sides[0]) if isinstance(p, c_ast.ID)}:
-                return (self._until(node, self.values.integer(sides[0], "a loop bound"), name),)
+                if self.base is None:
+                    return (self._until(node, self.values.integer(sides[0], "a loop bound"), name),)
+                return (self._until(node, self._ends(sides[0], variable, down)[0], name),)
         if not isinstance(node, c_ast.BinaryOp) or node.op not in ("<", ">", "<=", ">="):
             message = "the condition of the loop is not a comparison with `<`, `<=`, `>` or `>=`"
             raise Refused("c-loop", message, node, _WHILE)
         op, tested, bound = node.op, node.left, node.right
         if not self._is_counter(tested, name):
             op, tested, bound = _TURNED[op], node.right, node.left
+        if self.is_pointer and not self._is_counter(tested, name):
+            raise Refused(
+                "c-loop", f"the condition does not compare `{name}` with a pointer", node, "write `p < a + n`"
+            )
         if not self._is_counter(tested, name) or name in {p.name for p in walk(bound) if isinstance(p, c_ast.ID)}:
             return self._solved(node, name, down, variable)
         _same_direction(op, down, node)
-        found = self.bounds(bound, "max" if down else "min")
-        unsigned = is_unsigned(common(variable.type.base, self.values.value(self._first(bound)).type))
+        found = self._ends(bound, variable, down)
+        unsigned = not self.is_pointer and is_unsigned(common(variable.type.base, self._type(self._first(bound))))
         self.wraps = self.wraps or unsigned
         for stop in found:
             facts = self.context.facts
@@ -339,17 +365,6 @@ class Headers:
             node = node.expr
         return isinstance(node, c_ast.ID) and node.name == name
 
-    def _steady(self, node: Any, step: Any, name: str, after: tuple[Any, ...]) -> None:
-        """Checks that nothing in the body changes the counter, or the variables in the bounds and the step."""
-        parts = {p.name for n in (node.cond, step) for p in walk(n) if isinstance(p, c_ast.ID)}
-        for body in (node.stmt, *after):
-            for part in walk(body):
-                changed = assigned_names(part) & parts if not list(part.children()) or _changes(part) else set()
-                if changed:
-                    other = f"`{min(changed)}`, on which its bounds or its step depend"
-                    message = f"the body of the loop changes {'the counter' if name in changed else other}"
-                    raise Refused("c-loop", message, part, "leave counters and bounds as they are in the body")
-
 
 def _choice(function: Any, call: Any) -> Any:
     """What `static int imin(int a, int b) { return a < b ? a : b; }` returns for the arguments of a call; None for any
@@ -374,7 +389,3 @@ def _same_direction(op: str, down: bool, node: Any) -> None:
     if (op in (">", ">=")) != down:
         message = f"the loop counts {'down' if down else 'up'}, but its condition compares with `{op}`"
         raise Refused("c-loop", message, node, "turn the comparison or the step around")
-
-
-def _changes(part: Any) -> bool:
-    return isinstance(part, c_ast.Assignment | c_ast.UnaryOp)

@@ -25,7 +25,7 @@ _MEMORY = {
     "malloc": "void *malloc(unsigned long);", "calloc": "void *calloc(unsigned long, unsigned long);",
     "aligned_alloc": "void *aligned_alloc(unsigned long, unsigned long);", "free": "void free(void *);",
     "abs": "int abs(int);", "labs": "long labs(long);", "assert": "#define assert(x)",
-    "alloca": "#define alloca __builtin_alloca",
+    "memmove": "void *memmove(void *, const void *, unsigned long);", "alloca": "#define alloca __builtin_alloca",
 }  # fmt: skip
 _BUILT_IN = ("_Float16", "__bf16", "__fp16", "_Float32", "_Float64", "FILE")
 
@@ -62,6 +62,7 @@ class _Writer:
         self.structures = Filled(members, (v for _, v in reading.parameters), types)
         self.roots = {v.node: v for v in self.structures.roots}
         self.given: list[str] = []
+        self.numbers = dict(reading.given)
         self.wanted = {name for item in reading.region.items for name in _used(item)}
 
     def harness(self) -> Harness:
@@ -167,7 +168,7 @@ class _Writer:
             if slot is None and isinstance(getattr(node.type, "type", None), c_ast.Struct):
                 given.append(f"({self._type(node.type)}) {{0}}")
             elif slot is None:
-                given.append("0" if not pointer else "(void *) 0")
+                given.append(self.numbers.get(node.name, "0") if not pointer else "(void *) 0")
             else:
                 given.append(slot if pointer else f"*({self._scalar(node)} *) {slot}")
         call = f"{function.decl.name}({', '.join(given)});"
@@ -263,7 +264,8 @@ class _Writer:
         text = self.print.visit(plain)
         if slot is None:
             simple = node.init is not None and keep and _is_simple(node.init)
-            lines.append(f"{self.print.visit(node)};" if simple else f"{text};")
+            number = f" = {self.numbers[node.name]}" if argument and node.name in self.numbers else ""
+            lines.append(f"{self.print.visit(node)};" if simple else f"{text}{number};")
         elif pointer:
             lines.append(f"{text} = {slot};")
         elif isinstance(node.type, c_ast.ArrayDecl):

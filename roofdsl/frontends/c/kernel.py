@@ -13,6 +13,7 @@ from roofdsl.frontends.c.c_types import CType, element
 from roofdsl.frontends.c.calls import Calls
 from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Split, Unit, Value
 from roofdsl.frontends.c.declarations import declarations, first_intents
+from roofdsl.frontends.c.given_values import Given, give
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.rows import require_rows_kept
 from roofdsl.frontends.c.scop_region import Region, outside, targets_of_globals
@@ -27,15 +28,19 @@ from roofdsl.lang import tree
 from roofdsl.lang.format_text import expression
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
+from roofdsl.reading_options import current
 
 _MOST_RUNS = 200
+_LARGE = str(2**20)
+"""A size that only assertions such as `lda >= m` and `lda % 8 == 0` mention, where the function is called."""
 
 
 class Reading(Record):
     """A kernel, and the variables of its names: arrays and scalars, and parameters, by their names.
 
     result: the name of the returned value; empty if nothing is returned, or if it is not a number of the kernel. notes:
-    which element of each structure is which member.
+    which element of each structure is which member, and the numbers given for arguments. given: these numbers, and
+    numbers for sizes that only an assertion mentions.
     """
 
     kernel: tree.Kernel
@@ -45,6 +50,7 @@ class Reading(Record):
     parameters: tuple[tuple[str, Variable], ...]
     result: str
     notes: tuple[str, ...]
+    given: tuple[tuple[str, str], ...]
 
 
 def reading(program: Program, region: Region, spans: Callable[[Any], Span]) -> Reading:
@@ -72,6 +78,7 @@ class _Run:
         self.values = Values(context)
         self.statements = Statements(context, self.values)
         self.values.caller = Calls(context, self.values, self.statements)
+        self.given = Given({})
         self.results: set[Variable] = set()
         self.returned: Variable | None = None
 
@@ -80,11 +87,15 @@ class _Run:
         kernel = self._kernel()
         used = {name.text for d in kernel.body if isinstance(d, tree.Declaration) for g in d.groups for name in g.names}
         names = tuple((name, v) for v, name in context.declared.items() if name in used)
-        parameters = tuple((next(iter(p.names)), v) for v, p in context.sizes.items())
+        kept = {p.name.text for p in kernel.parameters}
+        sizes = [(next(iter(p.names)), v) for v, p in context.sizes.items()]
+        parameters = tuple((name, v) for name, v in sizes if name in kept)
+        unread = {v.name: _LARGE for name, v in sizes if name not in kept}
         result = context.declared.get(self.returned, "") if self.returned is not None else ""
         units = [(name, context.units[v]) for name, v in names if v in context.units]
-        notes = tuple(members(name, unit) for name, unit in units if unit.count > 1)
-        return Reading(kernel, context.program, self.region, names, parameters, result, notes)
+        notes = [*filter(None, [self.given.note]), *(members(name, unit) for name, unit in units if unit.count > 1)]
+        given = tuple((unread | self.given.numbers).items())
+        return Reading(kernel, context.program, self.region, names, parameters, result, tuple(notes), given)
 
     def _kernel(self) -> tree.Kernel:
         context, region = self.context, self.region
@@ -100,7 +111,9 @@ class _Run:
         for node in parameters(function):
             variable = context.variable(node.name, context.type_of(node.type), node, "parameter")
             context.scopes.declare(variable)
-        for variable in list(context.scopes.levels[-1].values()):
+        arguments = list(context.scopes.levels[-1].values())
+        self.given = give(context, arguments, dict(current().values))
+        for variable in arguments:
             if not variable.type.is_plain:
                 self.statements.shape(variable, variable.node)
         outside(region, context, self.statements)
@@ -126,9 +139,12 @@ class _Run:
         head = context.spans(function.decl)
         whole = Span(head.line, head.column, max(head.end_line, *(i.span.end_line for i in context.out)), 1)
 
+        indices = self.values.pointers.indices
+
         def made(intents: dict[Variable, str]) -> tree.Kernel:
-            lines = declarations(context, intents)
-            body = (*assumed(context, (*lines, *context.out)), *lines, *context.out)
+            lines = declarations(context, intents, indices)
+            rising = indices.rising(intents)
+            body = (*assumed(context, (*lines, *rising, *context.out)), *lines, *rising, *context.out)
             return tree.Kernel(tree.Name(name, head), self._parameters(body), body, whole)
 
         kept = read_first(made(first), {context.declared[v]: v for v in otherwise})
@@ -142,7 +158,7 @@ class _Run:
         roots = {next(iter(size.names)): variable.root.name for variable, size in context.sizes.items()}
         order = {name: places.get(roots.get(name, name), len(places)) for name in context.parameters}
         unread = context.only_asserted - names_in(body)
-        wanted = sorted(context.parameters.keys() - unread, key=lambda n: order.get(n, len(order)))
+        wanted = sorted((n for n in context.parameters if n not in unread), key=lambda n: order.get(n, len(order)))
         return tuple(
             tree.Parameter(tree.Name(n, context.parameters[n]), None, False, context.parameters[n]) for n in wanted
         )

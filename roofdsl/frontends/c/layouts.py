@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pycparser import c_ast
+
 from roofdsl.frontends.c.c_types import CType
 from roofdsl.frontends.c.context import Context
+from roofdsl.frontends.c.static_types import place_type, static_type
+from roofdsl.frontends.c.variables import parameters
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang.record import Record, replace
@@ -49,6 +53,31 @@ class Layouts:
         """The bytes of a value of a type. Raises Refused if they are not known."""
         return self._measures(type_, node)[0]
 
+    def bytes_of(self, node: Any) -> Poly:
+        """`sizeof` of a type or of an expression. Raises Refused if it is not known."""
+        if isinstance(node, c_ast.Typename):
+            type_: CType | None = self.context.type_of(node.type)
+        else:
+            type_ = place_type(node, self.context)
+            base = static_type(node, self.context) if type_ is None else None
+            type_ = CType(base, base) if base is not None else type_
+        if type_ is None or type_.base in ("other", "void"):
+            raise Refused("c-type", "the size of this is not known", node, "write the size of a type: `sizeof(double)`")
+        if isinstance(node, c_ast.ID) and self._is_argument(node.name):
+            type_ = replace(type_, dims=(), pointers=1) if type_.dims else type_
+        total = Poly.number(self.size(replace(type_, dims=()), node))
+        for dim in () if type_.pointers else type_.dims:
+            if dim is None:
+                raise Refused("c-type", "the size of this array is not known", node, "declare its dimensions")
+            total *= self.integer(dim, "a dimension")
+        return total
+
+    def _is_argument(self, name: str) -> bool:
+        """Whether a variable is an argument of a function, where an array is a pointer."""
+        variable = self.context.scopes.find(name)
+        functions = self.context.program.functions.values()
+        return variable is not None and any(p is variable.node for f in functions for p in parameters(f))
+
     def _laid_out(self, type_: CType) -> Layout:
         size, align = 0, 1
         fields: dict[str, Field] = {}
@@ -61,8 +90,9 @@ class Layouts:
             size += -size % to
             fields[decl.name] = Field(size, own)
             size, align = size + bytes_, max(align, to)
-        if self.context.program.packed:
-            message = "attributes or pragmas of this file change how structures lie in memory"
+        coord = type_.structure.coord
+        if (coord.line, coord.column) in self.context.program.packed:
+            message = f"an attribute or a pragma changes how `{type_.words}` lies in memory"
             raise Refused("c-type", message, type_.structure, "leave `packed`, `aligned` and `#pragma pack` out")
         return Layout(size + -size % align, align, fields)
 

@@ -13,7 +13,7 @@ from roofdsl.frontends.c.for_headers import Header, Headers
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.rewritten_loops import Repeated
 from roofdsl.frontends.c.values import Values
-from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wrapped, walk
+from roofdsl.frontends.c.variables import Pointer, State, Swapped, Unknown, Variable, Wrapped, walk
 from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.frontends.refuse import Refused
@@ -92,7 +92,7 @@ class Loops:
         # What an iteration hands to the next one is known only before the first one is written: `last = i` is `i - 1`
         # in the loop over the others. `@i` stands for the counter, whose name the loop does not have yet.
         ends, starts = self._states(node, header, Poly.name("@i"))
-        context.env[header.variable] = start
+        context.env[header.variable] = header.state(start)
         self._body(node, header, {})
         rest = replace(header, starts=(start + header.step,))
         given: dict[Variable, State] = {
@@ -113,7 +113,7 @@ class Loops:
         context = self.context
         span = context.spans(node)
         with context.visible():
-            name = context.inner_name("r" if (header.step.value or 0) < 0 else header.variable.name)
+            name = context.inner_name("r" if (header.step.value or 0) < 0 else header.name)
             counter, lowers, stops, step = self._upwards(header, name, node)
             lowers, stops = needed(context.facts, lowers, stops)
             inside = context.facts.inside(stepped(name, lowers, stops, step, context.learnt.whole_steps))
@@ -122,17 +122,19 @@ class Loops:
                 if given:
                     starts.update({v: s.put({"@i": counter}) for v, s in given.items() if isinstance(s, Poly)})
                 before = dict(context.env)
-                context.env[header.variable] = counter
+                context.env[header.variable] = header.state(counter)
                 with context.block() as body:
                     self._body(node, header, starts)
         context.env = before
         self._afterwards(header, ends, starts, name)
         if body:
             clause = self._clause(name, lowers, stops, step, span)
-            context.emit(_nested(clause, body, 0 if _keeps(body, node) else parallel, span), node)
+            context.emit(nested(clause, body, 0 if _keeps(body, node) else parallel, span), node)
 
     def _upwards(self, header: Header, name: str, node: Any) -> tuple[Poly, tuple[Poly, ...], tuple[Poly, ...], Poly]:
         """The counter in terms of a loop `name` that counts up, and the starts, stops and step of that loop."""
+        if header.step.value == 1 and (by := self.values.pointers.indices.offset(header.starts, header.stops)).terms:
+            return Poly.name(name) - by, (by,), (header.stops[0] + by,), header.step
         if (header.step.value or 0) >= 0:
             return Poly.name(name), header.starts, header.stops, header.step
         if len(header.starts) != 1:
@@ -175,7 +177,7 @@ class Loops:
             return {}, {}
         symbols = {v: context.symbol() for v in changed}
         own = context.env.get(header.variable)
-        context.env[header.variable] = counter
+        context.env[header.variable] = header.state(counter)
         ends = self.follower.iteration(nodes, symbols)
         if own is not None:
             context.env[header.variable] = own
@@ -209,6 +211,8 @@ class Loops:
         offset = end.subscripts[-1] if isinstance(end, Pointer) and end.subscripts else end
         if not isinstance(offset, Poly):
             return Unknown(offset.why if isinstance(offset, Unknown) else "it changes in a loop")
+        if isinstance(before, Pointer) and isinstance(end, Pointer) and before.array is not end.array:
+            return Swapped()
         by = offset - symbol
         if by.names & moving:
             return Unknown("it changes from iteration to iteration in a way that is not affine")
@@ -242,7 +246,7 @@ class Loops:
         simple = len(header.starts) == len(header.stops) == 1 and header.step.value == 1
         if not header.declares:
             last = self._last(header) if self.follower.is_followed(header.variable) else None
-            context.env[header.variable] = Unknown(_COUNTED) if last is None else last
+            context.env[header.variable] = Unknown(_COUNTED) if last is None else header.state(last)
         for v, end in ends.items():
             context.env[v] = self._final(end, starts[v], header, simple, name)
 
@@ -264,7 +268,7 @@ class Loops:
         return end.put({name: header.stops[0] - 1})
 
 
-def _nested(clause: tree.Clause, body: list[tree.Item], parallel: int, span: Span) -> tree.For:
+def nested(clause: tree.Clause, body: list[tree.Item], parallel: int, span: Span) -> tree.For:
     """The loop around a body, on one line with an inner loop that is the whole body.
 
     parallel: the number of parallel loops, starting with this one.

@@ -11,11 +11,12 @@ from typing import Any
 from pycparser import c_ast
 
 from roofdsl.frontends.assumptions import at_least
-from roofdsl.frontends.c.c_types import CType, element
+from roofdsl.frontends.c.c_types import CType, element, index_element
 from roofdsl.frontends.c.context import Access, Again, Context, Unit, Value
+from roofdsl.frontends.c.index_arrays import IndexArrays
 from roofdsl.frontends.c.layouts import Layouts
 from roofdsl.frontends.c.static_types import member_type, place_type
-from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
+from roofdsl.frontends.c.variables import Pointer, Swapped, Unknown, Variable, Wrapped
 from roofdsl.frontends.c.writing import word
 from roofdsl.frontends.linear import rows_need, steps_for_rows, subscripts_of
 from roofdsl.frontends.poly import Poly, quotient
@@ -48,6 +49,7 @@ class Pointers:
     def __init__(self, context: Context, integer: Callable[[Any, str], Poly]) -> None:
         self.context, self.integer = context, integer
         self.layouts = Layouts(context, integer)
+        self.indices = IndexArrays(context)
         self.temporary: Callable[[Any], Pointer] | None = None  # the structure that a call or a literal is
 
     # ---- what an expression points at ----
@@ -132,7 +134,10 @@ class Pointers:
             raise Peel(state.loop, variable)
         if isinstance(state, Unknown):
             message = f"what `{name}` points at is not known: {state.why}"
-            raise Refused("c-pointer", message, node, "use the array itself with a subscript")
+            help = "use the array itself with a subscript"
+            if isinstance(state, Swapped):
+                help = "write two steps in each iteration, from one array to the other and back, or copy with `memcpy`"
+            raise Refused("c-pointer", message, node, help)
         if not isinstance(state, Pointer):
             raise Refused("c-pointer", f"`{name}` is not a pointer", node)
         return state
@@ -195,6 +200,7 @@ class Pointers:
 
     def _moved(self, found: Pointer, by: Poly, node: Any) -> Pointer:
         if found.subscripts:
+            self.indices.chosen(found, by)
             return found.moved(by)
         if by.value != 0:
             message = f"`{found.array.name}` is a single structure, and this lies beside it"
@@ -329,8 +335,11 @@ class Pointers:
             size = self._unit(array, found.inner, node)
             within = (quotient("//", subscripts[-1], size),) if context.units[array].count > 1 else ()
             subscripts = (*subscripts[:-1], *within)
-        type_ = element(found.inner or array.type, node, array.name)
+        own = found.inner or array.type
+        indexing = context.indexing and own.is_integer and own.base != "u1"
+        type_ = index_element(own) if indexing else element(own, node, array.name)
         context.accesses.append(Access(array, subscripts, context.facts, node, bool(context.guarded)))
+        self._require_positive(subscripts, node)
         span = context.spans(node)
         name = context.top_name(array)
         if array.key in context.learnt.single:
@@ -339,20 +348,40 @@ class Pointers:
         if inner is not None:
             split = subscripts_of(subscripts[0], inner, context.facts)
             if split is None:
+                self.indices.within_rows(rows_need(subscripts[0], inner, context.facts))
                 context.learn_whole_steps(steps_for_rows(subscripts[0], inner, context.facts), context.accesses[-1])
                 dims = "".join(f"[{extent}]" for extent in ("?", *map(context.in_c, inner)))
                 message = f"nothing shows that this subscript stays within `{array.name}`, which is read as "
                 message += f"`{array.name}{dims}` with an unknown number of rows"
                 raise Refused("c-index", message, node, self._rows_help(subscripts[0], inner))
             subscripts = (*split, *subscripts[1:])
+        if indexing:
+            return array, self.indices.element(array, subscripts, own.base, node)
         index = tree.Index(tree.Name(name, span), tuple(s.tree(span) for s in subscripts), span)
         return array, Value(type_, type_, index)
+
+    def _require_positive(self, subscripts: Sequence[Poly], node: Any) -> None:
+        """Refuses subscripts such as `col[k] - 1`, which may be negative."""
+        facts = self.context.facts
+        wrong = next((s for s in subscripts if s.entries and not facts.not_negative(s)), None)
+        moving = {*(r.var for r in facts.ranges), *(wrong.entries if wrong is not None else ())}
+        if wrong is not None and any(sum(a in moving for a in m) > 1 for m in wrong.terms):
+            message = "this subscript multiplies an element of an index array by another one, or by a loop variable"
+            raise Refused("c-index", message, node, "use an array with a subscript for each of them")
+        if wrong is not None:
+            message = f"nothing shows that the subscript `{wrong}` is not negative"
+            help = "let indices count from 0, and keep what lies before such an element in an array of its own"
+            raise Refused("c-index", message, node, help)
 
     def _rows_help(self, subscript: Poly, inner: Sequence[Poly]) -> str:
         """What to write where rows may overlap: an assertion, if one about sizes suffices."""
         context = self.context
         least = rows_need(subscript, inner, context.facts)
-        if least is None or not context.is_size(least):
+        if (
+            least is None
+            or not context.is_size(least)
+            or least.names & {n for p in context.limits.values() for n in p.names}
+        ):
             return "declare the array with its dimensions, `double A[n][m]`"
         return (
             f"write `assert({expression(at_least(context.in_c(least), _NOWHERE))});` at the beginning of the function"

@@ -17,7 +17,7 @@ from roofdsl.frontends.c.preprocess import preprocess
 from roofdsl.frontends.c.rewritten_loops import is_rewritten, rewrite
 from roofdsl.frontends.c.scop_region import Region, region_of
 from roofdsl.frontends.c.steps_inside import has_steps, take_out
-from roofdsl.frontends.c.variables import copied, walk
+from roofdsl.frontends.c.variables import copied, parameters, walk
 from roofdsl.frontends.refuse import PartlyRead, Refused, too_deep
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
@@ -98,9 +98,8 @@ class _Reader:
                 typedefs[node.name] = node.type
             elif isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
                 variables.append(node)
-        return Program(
-            functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext), parser.clex.packed, originals
-        )
+        packed = frozenset(parser.clex.packed)
+        return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext), packed, originals)
 
     def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
         """pycparser's message at the user's line; `reached` is the line and column that the lexer has reached."""
@@ -128,7 +127,7 @@ class _Reader:
                 known = list(functions)
                 help = did_you_mean(name, known, f"it has {', '.join(known[:8])}" if known else "")
                 raise CommandError(f"`{self.source.name}` has no function `{name}`", help)
-            return [self._region(functions[name])]
+            return self._with_values([functions[name]])
         own = [f for f in functions.values() if self.places.file_of(f.decl) == self.source.name]
         marked = [f for f in own if any(_is_scop(p) for p in walk(f.body))]
         calls = [p.name for f in own for p in walk(f.body) if isinstance(p, c_ast.FuncCall)]
@@ -138,7 +137,18 @@ class _Reader:
         chosen = marked or [f for f in looping if f.decl.name not in called] or looping
         if not chosen:
             raise CommandError(f"`{self.source.name}` has no function with loops", "pick one: FILE.c:FUNCTION")
-        return [self._region(f) for f in chosen]
+        return self._with_values(chosen)
+
+    def _with_values(self, functions: list[Any]) -> list[Region]:
+        """The regions of functions. Raises CommandError if one of `--value` is an argument of none of them."""
+        known = [p.name for f in functions for p in parameters(f)]
+        for name, number in current().values:
+            if name not in known:
+                help = did_you_mean(name, known, "it is for arguments that are numbers")
+                raise CommandError(
+                    f"no function that is read has the argument `{name}` of `--value {name}={number}`", help
+                )
+        return [self._region(f) for f in functions]
 
     def _region(self, function: Any) -> Region:
         try:

@@ -94,15 +94,26 @@ def _counted(node: Any, function: Any) -> list[Any]:
 
 def _stepped_at_end(node: Any, kind: Any) -> Any:
     """A loop whose last statement changes what its condition tests; None for any other one."""
-    items = _items(node.stmt)
+    tested = {p.name for p in walk(node.cond) if isinstance(p, c_ast.ID)}
+    items = _step_last(_items(node.stmt), tested)
     if not items or not isinstance(items[-1], c_ast.Assignment | c_ast.UnaryOp) or _jumps(items):
         return None
-    tested = {p.name for p in walk(node.cond) if isinstance(p, c_ast.ID)}
     if not assigned_names(items[-1]) & tested:
         return None
     return kind(
         getattr(node, "init", None), node.cond, items[-1], c_ast.Compound(items[:-1], node.stmt.coord), node.coord
     )
+
+
+def _step_last(items: list[Any], tested: set[str]) -> list[Any]:
+    """The statements of a body with the step of what is tested at their end: `p++; q++;` may be `q++; p++;`."""
+    flat = [*items[:-1], *items[-1].exprs] if items and isinstance(items[-1], c_ast.ExprList) else items
+    for k in range(len(flat) - 1, -1, -1):
+        if not isinstance(flat[k], c_ast.UnaryOp) or flat[k].op not in _STEPS or not isinstance(flat[k].expr, c_ast.ID):
+            break
+        if flat[k].expr.name in tested and k < len(flat) - 1:
+            return [*flat[:k], *flat[k + 1 :], flat[k]]
+    return flat
 
 
 def _step_of(cond: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.assertions import Assertions
+from roofdsl.frontends.c.assertions import Assertions, leaves
 from roofdsl.frontends.c.assignments import Assignments, assigned_once
 from roofdsl.frontends.c.c_types import element, steady
 from roofdsl.frontends.c.choices import Choices
@@ -15,10 +15,13 @@ from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split
 from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
+from roofdsl.frontends.c.given_values import arguments_in, help_for
 from roofdsl.frontends.c.loops import Loops
+from roofdsl.frontends.c.memory_calls import NAMES as MEMORY_CALLS
+from roofdsl.frontends.c.memory_calls import MemoryCalls
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import Unknown, Variable
+from roofdsl.frontends.c.variables import OfData, Variable
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
@@ -49,6 +52,7 @@ class Statements:
         self.assertions = Assertions(context, values)
         self.assignments = Assignments(context, values, self.follower)
         self.structures = self.assignments.structures
+        self.memory_calls = MemoryCalls(context, values)
 
     def block(self, items: Sequence[Any]) -> None:
         """Consecutive statements; a pragma applies to the loop after it."""
@@ -188,9 +192,9 @@ class Statements:
             self.values.pointers.fits(found, variable.type, node.init)
             self.context.env[variable] = found
             return
-        value = self.values.value(node.init)
+        value = self.values.followed(variable, node.init)
         if value.poly is None:
-            self.context.env[variable] = Unknown("it depends on data")
+            self.context.env[variable] = OfData()
             return
         self.context.env[variable] = self.assignments.integer(variable.name, variable.type.base, value.poly, node)
 
@@ -199,6 +203,9 @@ class Statements:
     def _if(self, node: Any) -> None:
         if self.assertions.returns(node):
             return
+        if leaves(node) and arguments_in(node.cond, self.context):
+            message = "whether the function ends here depends on its arguments"
+            raise Refused("c-statement", message, node.cond, help_for(node.cond, self.context, ""))
         condition = self.values.conditions.read(node.cond)
         if not isinstance(condition, Known):
             self.choices.write(condition, node)
@@ -255,6 +262,9 @@ class Statements:
             return
         if name == "assert" and node.args is not None and len(node.args.exprs) == 1:
             self.assertions.read(node.args.exprs[0])
+            return
+        if name in MEMORY_CALLS:
+            self.memory_calls.write(name, node)
             return
         if name in ("free", "__builtin_unreachable", "__builtin_assume"):
             for argument in node.args.exprs if node.args is not None else ():

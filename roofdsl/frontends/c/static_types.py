@@ -20,6 +20,7 @@ _OTHER = {"pow": "f64", "fma": "f64", "abs": "i32", "labs": "i64"}
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34}
 _BOOLEAN = ("<", ">", "<=", ">=", "==", "!=", "&&", "||")
 LARGEST = 2**63 - 1
+FLT_MAX = 3.4028234663852886e38
 
 
 def integer_constant(text: str) -> tuple[int, str]:

@@ -6,14 +6,14 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.c_types import common, is_integer, is_unsigned, joined, promoted, same, steady
+from roofdsl.frontends.c.c_types import common, index_element, is_integer, is_unsigned, joined, promoted, same, steady
 from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Again, Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.functions import Functions
 from roofdsl.frontends.c.pointers import Peel, Pointers, step_inside
-from roofdsl.frontends.c.static_types import LARGEST, character, fits, integer_constant, static_type
-from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
+from roofdsl.frontends.c.static_types import FLT_MAX, LARGEST, character, fits, integer_constant, static_type
+from roofdsl.frontends.c.variables import OfData, Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.c.writing import word
 from roofdsl.frontends.operators import LEVELS, grouped
 from roofdsl.frontends.poly import Poly, quotient
@@ -22,11 +22,10 @@ from roofdsl.lang import tree
 from roofdsl.lang.source import Span
 
 _NOWHERE = Span(1, 1, 1, 1)
-_DATA_DECIDE = (
-    "compute it from loop variables and sizes, or write the kernel in a .roof file, which can say what an index array "
-    "holds (`roofdsl models show spmv_csr`)"
-)
-_FLT_MAX, _DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
+_DATA_DECIDE = "compute it from loop variables, sizes, and elements of integer arrays that the function only reads"
+_INDEXED = ("a subscript", "an offset", "a loop bound", "the start of a loop", "the condition of a loop")
+"""Where an element of an index array may stand."""
+_DBL_MAX = 1.7976931348623157e308
 
 
 class NeedsData(Exception):
@@ -57,18 +56,45 @@ class Values:
     # ---- entry points ----
 
     def integer(self, node: Any, what: str) -> Poly:
-        """The value of an integer expression of loop variables and parameters. Raises Refused for anything else."""
+        """The value of an integer expression of loop variables, parameters and elements of index arrays. Raises Refused
+        for anything else.
+        """
+        indexing = what in _INDEXED
         try:
-            value = self.value(node)
+            value = self.index(node) if indexing else self.plain(node)
         except NeedsData as need:
+            if indexing and isinstance(self.context.env.get(need.variable), OfData):
+                self.pointers.indices.learn(need.variable)
             message = f"{what} needs the value of `{need.variable.name}`, which is not known: {need.why}"
-            raise Refused("c-index", message, node, "compute it from loop variables and sizes") from None
+            choice = isinstance(getattr(need.variable.node, "init", None), c_ast.TernaryOp)
+            help = "write the choice where it is used, as in `a[i == 0 ? n - 1 : i - 1]`"
+            help = help if choice else "compute it from loop variables and sizes"
+            raise Refused("c-index", message, node, help) from None
         if value.poly is None:
             if is_integer(value.type):
+                if indexing:
+                    self.pointers.indices.learn_names(node)
+                if isinstance(value.expr, tree.Ref) and isinstance(node, c_ast.UnaryOp | c_ast.ArrayRef):
+                    message = f"{what} is read through a pointer, so that it is data and not a size"
+                    raise Refused("c-index", message, node, "pass the number itself, as in `int n` for `int *n`")
                 message = f"{what} depends on data: what the loop touches is not known from the text"
                 raise Refused("c-index", message, node, _DATA_DECIDE)
             raise Refused("c-index", f"{what} must be an integer, but this is not", node)
         return value.poly
+
+    def index(self, node: Any) -> Value:
+        """The value of an expression in which elements of integer arrays are indices."""
+        with self.context.reading(indexing=True):
+            return self.value(node)
+
+    def plain(self, node: Any) -> Value:
+        """The value of an expression in which elements of integer arrays are data."""
+        with self.context.reading(indexing=False):
+            return self.value(node)
+
+    def followed(self, variable: Variable, node: Any) -> Value:
+        """The new value of an integer that is followed."""
+        return self.index(node) if variable.key in self.context.learnt.indexed else self.plain(node)
 
     def value(self, node: Any) -> Value:
         """The value of an expression. Raises Refused for unsupported code."""
@@ -105,8 +131,8 @@ class Values:
                 raise Refused("c-statement", "this expression is not supported", node)
 
     def to(self, value: Value, type_: str, node: Any) -> Value:
-        """The value, unchanged: the store itself converts it to `type_`, as C does. Raises Refused if that would lose a
-        fraction or an imaginary part, or if the language would round differently.
+        """The value, unchanged: the store converts it to `type_`, as in C. Raises Refused if that loses a fraction or
+        an imaginary part, or if the language would round differently.
         """
         if value.type == type_ or value.poly is not None:
             return value
@@ -149,7 +175,7 @@ class Values:
         suffix = text[len(digits) :]
         if suffix == "l":
             raise Refused("c-type", "`long double` is not a type of the language", node, "use double")
-        if float(digits) > (_FLT_MAX if suffix else _DBL_MAX):
+        if float(digits) > (FLT_MAX if suffix else _DBL_MAX):
             kind = "float" if suffix else "double"
             raise Refused("c-type", f"this number is larger than every {kind}", node, "write a smaller number")
         return Value("f32" if suffix else "f64", None, tree.Number(digits, float(digits), span))
@@ -174,6 +200,9 @@ class Values:
         match state:
             case Value():
                 return state
+            case Poly() if state.entries and not self.context.indexing:
+                written = state.tree(self.context.spans(node))
+                return Value(variable.type.base, index_element(variable.type), written)
             case Poly():
                 return Value(variable.type.base, None, None, state)
             case Wrapped():
@@ -216,7 +245,7 @@ class Values:
         if node.op in ("++", "--", "p++", "p--"):
             raise step_inside(node)
         if node.op == "sizeof":
-            raise Refused("c-integer", "`sizeof` is not supported", node, "write the number")
+            return Value("u64", None, None, self.pointers.layouts.bytes_of(node.expr))
         if node.op == "&":
             raise Refused("c-pointer", "an address is not a number", node)
         if node.op == "!":
@@ -308,7 +337,7 @@ class Values:
         if by is None or by <= 0:
             if op == "/" and by is not None and by < 0 and a.value is not None:
                 return Poly.number(-(abs(a.value) // -by) if a.value > 0 else abs(a.value) // -by)
-            help = "define the size as a number: `-D NAME=VALUE` for a macro"
+            help = "define the size as a number, or write `i + 1 < n ? i + 1 : 0` for `(i + 1) % n`"
             raise Refused("c-integer", f"`{op}` of integers is read only with a positive divisor", node, help)
         if a.value is not None:
             whole = abs(a.value) // by * (1 if a.value >= 0 else -1)
@@ -325,7 +354,8 @@ class Values:
     # ---- choices and calls ----
 
     def _ternary(self, node: Any) -> Value:
-        condition = self.conditions.read(node.cond)
+        with self.context.reading(indexing=False):
+            condition = self.conditions.read(node.cond)
         if isinstance(condition, Known):
             answer = condition.value if condition.value is not None else self.context.chosen(node, condition)
             found = self.value(node.iftrue if answer else node.iffalse)
@@ -353,7 +383,8 @@ class Values:
             raise Refused("c-call", "a call through a pointer is not followed", node, "call the function by its name")
         if name in self.context.program.functions:
             assert self.caller is not None
-            return self.caller.value(node)
+            with self.context.reading(indexing=False):
+                return self.caller.value(node)
         return self.functions.value(name, node)
 
     def learn_data(self, need: NeedsData) -> Again:

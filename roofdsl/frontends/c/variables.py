@@ -83,6 +83,20 @@ class Unknown:
         self.why = why
 
 
+class OfData(Unknown):
+    """A value that depends on data."""
+
+    def __init__(self) -> None:
+        super().__init__("it depends on data")
+
+
+class Swapped(Unknown):
+    """A pointer that the next iteration of a loop finds at another array."""
+
+    def __init__(self) -> None:
+        super().__init__("it points at another array in the next iteration")
+
+
 class Wrapped(Unknown):
     """A value from outside in the first iteration of a loop, and from the previous iteration in all others."""
 
