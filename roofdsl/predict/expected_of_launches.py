@@ -39,20 +39,32 @@ def with_launches(case: Case, found: Prediction, code: Code, bound_of: Callable[
 
 def _expected(case: Case, found: Prediction, bound_of: Callable[[Case], Prediction]) -> Expected:
     """The sum over all launches. Raises NoTime and CommandError if one of them has no expected time."""
+    _refuse(case)
     launches = launches_of_kernel(case.kernel, case.values, case.machine)
     if launches.why:
         raise NoTime(launches.why)
     if launches.count == 1:
         return _of_one(case, launches.each[0], found)
+    if case.options.warm and sum(launched.kernel is not None for launched in launches.each) > 1:
+        raise NoTime("what each of its launches finds in warm caches is not counted: leave out `--warm`")
     bounds_s, parts = Fraction(0), list[Expected]()
     for launched in launches.each:
         own = found if launched.kernel is None else bound_of(replace(case, kernel=launched.kernel))
         one = _of_one(case, launched, own)
         bounds_s += launched.times * (one.expected_s - sum((cause.share_s for cause in one.causes), Fraction(0)))
         parts.append(one * launched.times)
-    total = reduce(add, parts)
-    apart = Cause(IN_SEQUENCE, bounds_s - found.bound_s)
-    return replace(total, causes=joined((*total.causes, apart)))
+    total, apart = reduce(add, parts), Cause(IN_SEQUENCE, bounds_s - found.bound_s)
+    longest, function = max(zip(parts, launches.each, strict=True), key=lambda part: part[0].expected_s)
+    notes = tuple(f"{function.function}, which takes longest: {text}" for text in longest.assumptions)
+    return replace(total, causes=joined((*total.causes, apart)), assumptions=notes)
+
+
+def _refuse(case: Case) -> None:
+    """Raises NoTime if the options leave out what an expected time needs."""
+    if case.options.levels == "memory":
+        raise NoTime("it needs the bytes of all levels: leave out `--levels memory`")
+    if case.options.data is not None:
+        raise NoTime("for data in another memory, it is not modeled how threads wait: leave out `--data`")
 
 
 def _of_one(case: Case, launched: Launched, bound: Prediction) -> Expected:

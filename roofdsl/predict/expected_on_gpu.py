@@ -14,10 +14,12 @@ from fractions import Fraction
 from math import prod
 
 from roofdsl.counts.compiled_warps import FirstCache, WarpAccesses, warp_accesses_at
+from roofdsl.counts.traffic_at import access_count
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.indirect import is_indirect
+from roofdsl.loops.sized import sized
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_time
 from roofdsl.predict.access_orders import orders_of
@@ -37,6 +39,7 @@ UNIT_BYTES = 4
 REGISTERS = "values stay in registers, whose accesses the bound counts"
 FEW = "too few blocks for all multiprocessors"
 UNEVEN = "the last wave of blocks does not fill the multiprocessors"
+IDLE = "some threads of warps have nothing to do"
 ONE_BY_ONE = "a thread starts at most one instruction per cycle, and there are too few threads"
 WAITING = "threads wait for what they load: too little is in flight to hide it"
 SMALLER = "larger sizes, or smaller blocks"
@@ -49,7 +52,7 @@ class NoTime(Exception):
 
 class Launch(Record):
     """A launch with all that its time depends on. bound: its own terms. accesses: those that are compiled. in_use: the
-    share of the threads of its warps that have something to do.
+    share of the threads of its warps that have something to do. is_as_written: whether nothing stays in registers.
     """
 
     bound: Prediction
@@ -57,6 +60,7 @@ class Launch(Record):
     threads: int
     in_use: Fraction
     accesses: WarpAccesses
+    is_as_written: bool
     stream: Stream
 
 
@@ -74,8 +78,8 @@ def launch_of(
         raise NoTime("data choose the accesses")
     if not machine.caches or not is_first_level(machine.caches[0]):
         raise NoTime(f"{machine.name} states no L1, and what its threads load is not modeled without one")
-    if len(bound.levels) != len(machine.caches) + 1:
-        raise NoTime("the bytes of some levels are not counted")
+    if missing := [cache.name for cache in machine.caches if cache.name not in {level.name for level in bound.levels}]:
+        raise NoTime(f"the bytes of {' and '.join(missing)} are not counted")
     memory = bound.memory
     stream = stream_of(machine, memory.loads_bytes or 0, memory.stores_bytes or 0)
     if stream is None:
@@ -97,19 +101,18 @@ def launch_of(
             in_use = Fraction(prod(trips), own.warp * prod(-(-n // along) for n, along in of_warps))
     try:
         accesses = warp_accesses_at(code, values, own.warp, _first_cache(machine), how.threads())
+        is_as_written = accesses.loads + accesses.stores >= access_count(sized(kernel, values))
     except CommandError as error:
         raise NoTime(error.message) from None
-    return Launch(bound, waves, threads, in_use, accesses, stream)
+    return Launch(bound, waves, threads, in_use, accesses, is_as_written, stream)
 
 
 def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> Expected:
     """The expected time of one launch, the launch itself included, with its causes."""
     bound, own = launch.bound, _asked(launch, machine)
-    first_s = max((level.time_s for level in bound.levels if _is_first(level)), default=Fraction(0))
     inside = {name: Fraction(time_s) for name, time_s in own.inside}
-    in_registers = min(first_s, inside["accesses"])  # never more than the bound's own time
-    others = (bound.compute_s, *(level.time_s for level in bound.levels if not _is_first(level)))
-    ladder = [Rung(REGISTERS, "", max(bound.launch_s, in_registers, *others))]
+    terms = (min(level.time_s, inside["accesses"]) if _is_first(level) else level.time_s for level in bound.levels)
+    ladder = [Rung(REGISTERS, "", max(bound.launch_s, bound.compute_s, *terms))]
 
     def reach(cause: str, remedy: str, time_s: float) -> None:
         ladder.append(Rung(cause, remedy, max(ladder[-1].reached_s, Fraction(time_s))))
@@ -144,8 +147,10 @@ def _asked(launch: Launch, machine: Machine) -> Asked:
     instructions = _instructions(launch)
     issued_s, in_use = instructions / _instructions_per_s(machine), float(launch.in_use)
     cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
-    first_rate = min(level.bandwidth_bytes_per_s for level in bound.levels if _is_first(level))
-    inside = {"instructions": max(float(bound.compute_s), issued_s) / in_use, "accesses": float(cycles / first_rate)}
+    (first,) = (level for level in bound.levels if _is_first(level))
+    accesses_s = cycles / first.bandwidth_bytes_per_s
+    accesses_s = max(accesses_s, first.time_s) if launch.is_as_written else accesses_s
+    inside = {"instructions": max(float(bound.compute_s), issued_s) / in_use, "accesses": float(accesses_s)}
     shared = {level.name: float(level.time_s) for level in bound.levels if not _is_first(level)}
     rate = min(float(memory.bandwidth_bytes_per_s), launch.stream.bandwidth_bytes_per_s)
     shared[memory.name] = memory.bytes / rate
@@ -227,16 +232,18 @@ def _slower(name: str, launch: Launch, machine: Machine) -> str:
         return f"{name} sustains {show_bandwidth(Fraction(launch.stream.bandwidth_bytes_per_s))}"
     if name == "accesses":
         return f"accesses take {machine.caches[0].name} a cycle for each line that a warp touches, or more"
-    return "the schedulers start one instruction of a warp per cycle"
+    issued_s = _instructions(launch) / _instructions_per_s(machine)
+    return IDLE if issued_s <= launch.bound.compute_s else "the schedulers start one instruction of a warp per cycle"
 
 
 def _assumed(launch: Launch, machine: Machine) -> tuple[str, ...]:
-    rounds = max(1, round(launch.accesses.rounds / launch.threads))
-    waves = launch.waves.count
-    return (
-        f"expected time: {waves:,} wave{'' if waves == 1 else 's'} of blocks; a thread waits for its loads "
-        f"{'once' if rounds == 1 else f'{rounds:,} times'}, {_wait_words(launch, machine)}",
-    )
+    rounds, waves = max(1, round(launch.accesses.rounds / launch.threads)), launch.waves.count
+    run = "one thread" if launch.threads == 1 else f"{waves:,} wave{'' if waves == 1 else 's'} of blocks"
+    if not launch.accesses.loads:
+        return (f"expected time: {run}; a thread takes {show_time(Fraction(launch.stream.latency_s))} to start",)
+    times = "once" if rounds == 1 else f"{rounds:,} times"
+    who = "it" if launch.threads == 1 else "a thread"
+    return (f"expected time: {run}; {who} waits for its loads {times}, {_wait_words(launch, machine)}",)
 
 
 def _wait_words(launch: Launch, machine: Machine) -> str:
