@@ -112,7 +112,9 @@ def seen_at(at: Sized, threads: Collection[str] = ()) -> tuple[Kept, ...]:
                 if first.reads and (into != out or not writes):
                     found.append(Kept(places, first.element, into, _times(first, into), True, False))
                 if writes:
-                    found.append(Kept(places, first.element, out, _times(first, out), first.reads and into == out, True))
+                    found.append(
+                        Kept(places, first.element, out, _times(first, out), first.reads and into == out, True)
+                    )
     return tuple(found)
 
 

@@ -71,9 +71,7 @@ def waiting_s(asked: Asked, waves: Waves) -> float:
     left = replace(asked, inside=tuple({**inside, "accesses": inside["accesses"] - awaited}.items()))
     return sum(
         count
-        * together_s(
-            (*_parts(left, waves, blocks), asked.thread + awaited * _busiest(waves, blocks)), asked.exponent
-        )
+        * together_s((*_parts(left, waves, blocks), asked.thread + awaited * _busiest(waves, blocks)), asked.exponent)
         for count, blocks in waves.each
     )
 

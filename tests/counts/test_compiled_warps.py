@@ -136,7 +136,7 @@ def test_inner_loops_of_different_lengths(n: int) -> None:
 
 @pytest.mark.parametrize("n", [5, 33])
 def test_an_element_that_others_of_its_array_may_be(n: int) -> None:
-    """A compiler does not know that A[j, n - 1] is none of A[j, k]: it stores it in each iteration, before it loads more."""
+    """A compiler does not know that A[j, n - 1] is none of A[j, k]: it stores it before it loads the next ones."""
     text = (
         "kernel k(n):\n    in x: f64[n]\n    inout A: f64[n, n]\n    for j in range(n), k in range(n - 1):\n"
         "        A[j, n - 1] -= A[j, k] * x[k]\n"

@@ -7,7 +7,7 @@ warp asks for its lines; a round is one iteration, or some of an innermost loop.
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from fractions import Fraction
 
 import pytest
@@ -67,15 +67,14 @@ def counted(every: list[Access], block: tuple[int, int, int], spread: int) -> tu
     made: dict[tuple[object, ...], Access] = {}
     for a in every:
         made.setdefault((a.block, a.thread, a.reference, a.is_write, body_of(a, spread)), a)
-    lines, executed, size = defaultdict(set), defaultdict(int), {}
+    lines: dict[tuple[int, bool], set[tuple[object, ...]]] = defaultdict(set)
+    executed, size = Counter[tuple[int, bool]](), dict[tuple[int, bool], int]()
     for a in made.values():
         warp = (a.block, (a.thread[0] + x * (a.thread[1] + y * a.thread[2])) // WARP)
         key = (a.reference, a.is_write)
         lines[key].add((warp, body_of(a, spread), a.address // LINE))
         executed[key], size[key] = executed[key] + 1, a.size
-    cycles = sum(
-        max(Fraction(len(lines[k])), Fraction(n, 16), Fraction(n * size[k], 64)) for k, n in executed.items()
-    )
+    cycles = sum(max(Fraction(len(lines[k])), Fraction(n, 16), Fraction(n * size[k], 64)) for k, n in executed.items())
     loads = sum(n for (_, is_write), n in executed.items() if not is_write)
     return loads, sum(executed.values()) - loads, Fraction(cycles)
 

@@ -238,12 +238,15 @@ def test_options_without_an_expected_time(kernel: Kernel, options: Options, why:
     assert found.expected is None and found.no_expected.endswith(why)
 
 
+SUM = "for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n"
+
+
 @pytest.mark.parametrize("n", [16, 33, 64])
 @pytest.mark.parametrize(
     "body",
     [
-        "for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n    tile i, j by 16\n",
-        "for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n    tile i, j, k by 16\n",
+        f"{SUM}    tile i, j by 16\n",
+        f"{SUM}    tile i, j, k by 16\n",
         "for i in range(n), j in range(n):\n        C[i, j] += A[i, j] * B[j, i]\n",
         "for i in range(n), j in range(n):\n        C[i, 0] += A[i, j] * B[j, i]\n",
     ],
