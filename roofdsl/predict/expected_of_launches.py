@@ -47,19 +47,18 @@ def _expected(case: Case, found: Prediction, bound_of: Callable[[int, Kernel], P
     if launches.why:
         raise NoTime(launches.why)
     if launches.count == 1:
-        return _of_one(case, launches.each[0], found)
+        return _of_one(case, launches.each[0], found, "")
     if case.options.warm and sum(launched.kernel is not None for launched in launches.each) > 1:
         raise NoTime("what each of its launches finds in warm caches is not counted: leave out `--warm`")
     bounds_s, parts = Fraction(0), list[Expected]()
     for place, launched in enumerate(launches.each):
         own = found if launched.kernel is None else bound_of(place, launched.kernel)
-        one = _of_one(case, launched, own)
+        one = _of_one(case, launched, own, launched.function)
         bounds_s += launched.times * (one.expected_s - sum((cause.share_s for cause in one.causes), Fraction(0)))
         parts.append(one * launched.times)
     total, apart = reduce(add, parts), Cause(IN_SEQUENCE, bounds_s - found.bound_s)
-    longest, function = max(zip(parts, launches.each, strict=True), key=lambda part: part[0].expected_s)
-    notes = tuple(f"{function.function}, which takes longest: {text}" for text in longest.assumptions)
-    return replace(total, causes=joined((*total.causes, apart)), assumptions=notes)
+    longest = max(parts, key=lambda part: part.expected_s)
+    return replace(total, causes=joined((*total.causes, apart)), assumptions=longest.assumptions)
 
 
 def _refuse(case: Case) -> None:
@@ -70,9 +69,10 @@ def _refuse(case: Case) -> None:
         raise NoTime("for data in another memory, it is not modeled how threads wait: leave out `--data`")
 
 
-def _of_one(case: Case, launched: Launched, bound: Prediction) -> Expected:
+def _of_one(case: Case, launched: Launched, bound: Prediction, name: str) -> Expected:
     machine, options = case.machine, case.options
     launch_s = machine.launch_s or Fraction(0)
     if launched.kernel is None:
         return joining(machine, launch_s)
-    return expected_of_launch(launch_of(launched, case.values, machine, options.block, bound), machine, launch_s)
+    launch = launch_of(launched, case.values, machine, options.block, bound)
+    return expected_of_launch(launch, machine, launch_s, name)

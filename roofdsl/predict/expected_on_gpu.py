@@ -107,18 +107,20 @@ def launch_of(
     return Launch(bound, waves, threads, in_use, accesses, is_as_written, stream)
 
 
-def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> Expected:
-    """The expected time of one launch, the launch itself included, with its causes."""
+def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, name: str = "") -> Expected:
+    """The expected time of one launch, the launch itself included, with its causes. name: of several, this one's."""
     bound, own = launch.bound, _asked(launch, machine)
     inside = {name: Fraction(time_s) for name, time_s in own.inside}
-    terms = (min(level.time_s, inside["accesses"]) if _is_first(level) else level.time_s for level in bound.levels)
+    terms = [level.time_s for level in bound.levels if not _is_first(level) or launch.is_as_written]
+    if not launch.is_as_written:
+        terms += [min(level.time_s, inside["accesses"]) for level in bound.levels if _is_first(level)]
     ladder = [Rung(REGISTERS, "", max(bound.launch_s, bound.compute_s, *terms))]
 
     def reach(cause: str, remedy: str, time_s: float) -> None:
         ladder.append(Rung(cause, remedy, max(ladder[-1].reached_s, Fraction(time_s))))
 
-    name, even_s = own.longest
-    reach(_slower(name, launch, machine), "", even_s)
+    longest, even_s = own.longest
+    reach(_slower(longest, launch, machine), "", even_s)
     reach(FEW if launch.waves.blocks < launch.waves.units else UNEVEN, SMALLER, spread_s(own, launch.waves))
     reach(ONE_BY_ONE, MORE, own.issue * launch.waves.count)
     work_s = Fraction(waiting_s(own, launch.waves))
@@ -127,7 +129,7 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> 
     shared = tuple((name, Fraction(time_s)) for name, time_s in own.shared)
     return Expected(
         work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), inside["instructions"], inside["accesses"], shared,
-        work_s, launch_s, None, _assumed(launch, machine), ladder=tuple(ladder), is_of_threads=True,
+        work_s, launch_s, None, _assumed(launch, machine, name), ladder=tuple(ladder), is_of_threads=True,
     )  # fmt: skip
 
 
@@ -236,14 +238,15 @@ def _slower(name: str, launch: Launch, machine: Machine) -> str:
     return IDLE if issued_s <= launch.bound.compute_s else "the schedulers start one instruction of a warp per cycle"
 
 
-def _assumed(launch: Launch, machine: Machine) -> tuple[str, ...]:
+def _assumed(launch: Launch, machine: Machine, name: str) -> tuple[str, ...]:
+    of = f" of {name}, which takes longest" if name else ""
     rounds, waves = max(1, round(launch.accesses.rounds / launch.threads)), launch.waves.count
     run = "one thread" if launch.threads == 1 else f"{waves:,} wave{'' if waves == 1 else 's'} of blocks"
     if not launch.accesses.loads:
-        return (f"expected time: {run}; a thread takes {show_time(Fraction(launch.stream.latency_s))} to start",)
+        return (f"expected time{of}: {run}; a thread takes {show_time(Fraction(launch.stream.latency_s))} to start",)
     times = "once" if rounds == 1 else f"{rounds:,} times"
     who = "it" if launch.threads == 1 else "a thread"
-    return (f"expected time: {run}; {who} waits for its loads {times}, {_wait_words(launch, machine)}",)
+    return (f"expected time{of}: {run}; {who} waits for its loads {times}, {_wait_words(launch, machine)}",)
 
 
 def _wait_words(launch: Launch, machine: Machine) -> str:

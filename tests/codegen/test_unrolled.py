@@ -50,8 +50,8 @@ def test_a_thread_with_a_single_iteration(name: str, loads: int) -> None:
 
 @pytest.mark.parametrize("name", ["cholesky", "lu"])
 def test_a_factorization_in_place(name: str) -> None:
-    """A[i, j] -= A[i, k] * A[k, j]: A[i, j] is loaded before the loop, but stored in each iteration, and the loads of the
-    next one come after that, as `registers.seen_at` says.
+    """A[i, j] -= A[i, k] * A[k, j]: A[i, j] is loaded before the loop, but stored in each iteration, before those of
+    the next one are loaded, as `registers.seen_at` says.
     """
     assert "LLS" * UNROLLED in accesses_of_bodies(ptx(name))
 
