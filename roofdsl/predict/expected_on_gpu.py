@@ -88,17 +88,18 @@ def launch_of(
         raise NoTime(launched.how)
     how, code = launched.how, launched.how.kernel or kernel
     orders = orders_of(kernel, values, machine, block, launched.how)
-    threads, in_use, waves = 1, Fraction(1, own.warp), Waves(1, 1, machine.units or 1)
+    threads, in_use, waves = 1, Fraction(1, own.warp), Waves(1, 1, machine.units or 1, 1.0)
     if how.loops:
         if orders.launch is None or how.covered is None:
             raise NoTime("bounds of the loops over threads depend on other loops")
-        waves = Waves(prod(orders.launch.grid), orders.resident, orders.units)
-        threads, in_use = waves.blocks * orders.launch.threads_of_block, Fraction(1)
+        blocks, of_block = prod(orders.launch.grid), orders.launch.threads_of_block
+        threads, in_use = blocks * of_block, Fraction(1)
         if not orders.launch.is_tiled:
             trips = [len(covered) for covered in how.covered]
             threads = min(threads, prod(trips))
             of_warps = zip(trips, lanes(how.block, own.warp), strict=False)
             in_use = Fraction(prod(trips), own.warp * prod(-(-n // along) for n, along in of_warps))
+        waves = Waves(blocks, orders.resident, orders.units, min(1.0, of_block / threads))
     try:
         accesses = warp_accesses_at(code, values, own.warp, _first_cache(machine), how.threads())
         is_as_written = accesses.loads + accesses.stores >= access_count(sized(kernel, values))

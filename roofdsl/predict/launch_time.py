@@ -20,11 +20,14 @@ SCALE = 2
 
 
 class Waves(Record):
-    """The blocks of a launch. resident: blocks on one multiprocessor at a time; units: multiprocessors."""
+    """The blocks of a launch. resident: blocks on one multiprocessor at a time; units: multiprocessors. fullest: the
+    share of all work that a whole block has; at the ends of the loops, blocks have less.
+    """
 
     blocks: int
     resident: int
     units: int
+    fullest: float
 
     @property
     def each(self) -> tuple[tuple[int, int], ...]:
@@ -88,7 +91,7 @@ def _busiest(waves: Waves, blocks: int) -> float:
     """The share of all work that the busiest multiprocessor has in a wave of so many blocks, times the number of all
     multiprocessors.
     """
-    return -(-blocks // waves.units) * waves.units / waves.blocks
+    return max(-(-blocks // waves.units) / waves.blocks, waves.fullest) * waves.units
 
 
 class Stream(Record):

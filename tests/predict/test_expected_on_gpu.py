@@ -308,3 +308,14 @@ def test_threads_of_a_row_load_the_same_element_each() -> None:
     known = load_machine("v100_pcie")
     found = launch_of(launched, {"n": 64}, known, None, on(known, kernel, {"n": 64}))
     assert (found.accesses.loads, found.accesses.stores) == (2 * 64**2, 64**2)
+
+
+@pytest.mark.parametrize("machine", ["v100_pcie", "t4"])
+def test_a_block_with_a_single_thread_takes_no_work_from_the_others(machine: str) -> None:
+    """257 threads are one block of 256 and one of 1, whose multiprocessor has nearly nothing to do."""
+    gemv = kernel_of(
+        "kernel k(n, m):\n    in A: f64[n, m], x: f64[m]\n    inout y: f64[n]\n"
+        "    for i in range(n), j in range(m):\n        y[i] += A[i, j] * x[j]\n"
+    )
+    one, two = (expected_s(machine, gemv, {"n": n, "m": 2048}) for n in (256, 257))
+    assert two == pytest.approx(one, rel=0.02)
