@@ -117,7 +117,7 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, nam
         terms += [min(level.time_s, inside["accesses"]) for level in bound.levels if _is_first(level)]
     ladder = [Rung(REGISTERS, "", max(bound.launch_s, bound.compute_s, *terms))]
 
-    def reach(cause: str, remedy: str, time_s: float) -> None:
+    def reach(cause: str, remedy: str, time_s: float | Fraction) -> None:
         ladder.append(Rung(cause, remedy, max(ladder[-1].reached_s, Fraction(time_s))))
 
     longest, even_s = own.longest
