@@ -111,7 +111,7 @@ def launch_of(
 def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, name: str = "") -> Expected:
     """The expected time of one launch, the launch itself included, with its causes. name: of several, this one's."""
     bound, own = launch.bound, _asked(launch, machine)
-    inside = {name: Fraction(time_s) for name, time_s in own.inside}
+    inside = {part: Fraction(time_s) for part, time_s in own.inside}
     terms = [level.time_s for level in bound.levels if not _is_first(level) or launch.is_as_written]
     if not launch.is_as_written:
         terms += [min(level.time_s, inside["accesses"]) for level in bound.levels if _is_first(level)]
@@ -127,7 +127,7 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, nam
     work_s = Fraction(waiting_s(own, launch.waves))
     reach(WAITING, MORE, work_s)
     ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
-    shared = tuple((name, Fraction(time_s)) for name, time_s in own.shared)
+    shared = tuple((level, Fraction(time_s)) for level, time_s in own.shared)
     return Expected(
         work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), inside["instructions"], inside["accesses"], shared,
         work_s, launch_s, None, _assumed(launch, machine, name), ladder=tuple(ladder), is_of_threads=True,
