@@ -1,26 +1,28 @@
 """What the loads and stores of a GPU's compiled code ask of its first cache, and the rounds in which its threads load.
 
-Compiled code keeps elements in registers that inner loops do not change (`registers`), for example a sum. The accesses
-that are left are made by warps (`warps`). In a round, a thread requests all that it loads in an iteration, and then
-waits for it. Compilers unroll innermost loops, so a round has several iterations of these.
+Compiled code keeps elements in registers that inner loops do not change, for example a sum (`registers.seen_at`). The
+accesses that are left are made by warps (`warps`). In a round, a thread requests all that it loads in an iteration, and
+then waits for it. Compilers unroll innermost loops, so a round has several iterations of these, unless what they load
+may be what one of them stored before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.counts.registers import Kept, alone, kept_at
+from roofdsl.counts.registers import Kept, alone, seen_at
 from roofdsl.counts.warps import together
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import scalar_bytes
+from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 
 UNROLLED = 4
 """The iterations of an innermost loop that nvcc puts into one round if it does not know their number: see the PTX of
-the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads."""
+the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads. Loads of
+an array that the loop also stores to stay where they are."""
 
 POINTER = 2
 """The instructions that add 64 bits to an address."""
@@ -60,7 +62,7 @@ class FirstCache(Record):
 def warp_accesses_at(
     kernel: Kernel, params: Mapping[str, int], warp: int, cache: FirstCache, block: Mapping[str, int]
 ) -> WarpAccesses:
-    """The accesses of a launch of `kernel`, whose loops over threads are outermost.
+    """The accesses of a launch of `kernel`, whose loops over threads are outermost and marked parallel.
 
     block: threads of a block along each of these loops, x first; nothing for a single thread. Scalars count as one
     access of one thread. Raises CommandError for missing or illegal sizes, and TooHard.
@@ -69,19 +71,24 @@ def warp_accesses_at(
     loads, stores = (int(size > 0) for size in scalar_bytes(at.kernel))
     cycles, addressing = Fraction(loads + stores), Fraction(0)
     rounds, looping = dict[tuple[int, ...], Fraction](), dict[tuple[int, ...], Fraction]()
-    for kept in kept_at(at):
+    loops = (loop for placed in statements(at.kernel.body) for loop in placed.loops)
+    threads = frozenset(loop.var for loop in loops if loop.parallel) if block else frozenset()
+    every = seen_at(at, threads)
+    stored = {(kept.places[0].position[: kept.depth], kept.element.array.name) for kept in every if kept.stored}
+    for kept in every:
         touched = _touched(at, kept, cache.line_bytes)
         lines, element_bytes = _lines(at, kept, touched, warp, block), kept.element.array.type.bytes
         cycles += cache.cycles(kept.times, element_bytes, lines) * (kept.loaded + kept.stored)
         loads, stores = loads + kept.times * kept.loaded, stores + kept.times * kept.stored
         body = kept.places[0].position[: kept.depth]
         own = Fraction(kept.times)
-        if _is_unrolled(kept, block):
+        if _is_unrolled(kept, threads):
             own /= _unrolled(kept, touched)
             looping[body] = max(looping.get(body, Fraction(0)), own)
             addressing += POINTER * (own if _is_adjacent(kept) else kept.times)
         if kept.loaded:  # what is loaded in one body is requested together
-            rounds[body] = max(rounds.get(body, Fraction(0)), own)
+            waits = Fraction(kept.times) if (body, kept.element.array.name) in stored else own
+            rounds[body] = max(rounds.get(body, Fraction(0)), waits)
     addressing += CONTROL * sum(looping.values(), Fraction(0))
     return WarpAccesses(loads, stores, cycles, sum(rounds.values(), Fraction(0)), addressing)
 
@@ -118,10 +125,10 @@ def _lines(at: Sized, kept: Kept, touched: Any, warp: int, block: Mapping[str, i
         return number(cardinality(touched.wrap()))
 
 
-def _is_unrolled(kept: Kept, block: Mapping[str, int]) -> bool:
+def _is_unrolled(kept: Kept, threads: Collection[str]) -> bool:
     """Whether the element is accessed in every iteration of an innermost loop that is not over threads."""
     loops = kept.places[0].loops
-    return 0 < kept.depth == len(loops) and loops[-1].var not in block
+    return 0 < kept.depth == len(loops) and loops[-1].var not in threads
 
 
 def _unrolled(kept: Kept, touched: Any) -> Fraction:

@@ -8,12 +8,14 @@ iterations like any other, and exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import PlacedStatement, scalar_bytes, statements
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import sub
 from roofdsl.loops.model import Assign, Element, If, Kernel, Let, Node
 from roofdsl.loops.sized import Sized, sized
 
@@ -29,6 +31,10 @@ class _Use(Record):
     reads: bool
     writes: bool
     touched: Any
+
+
+_Meet = Callable[[_Use, _Use, int], bool]
+"""Whether two uses may touch the same element in iterations that agree in so many outer loops."""
 
 
 class Kept(Record):
@@ -74,11 +80,41 @@ def kept_at(at: Sized) -> tuple[Kept, ...]:
         groups = _groups(list(_uses(at)))
         for group in groups:
             others = [u for g in groups if g is not group for u in g]
-            for together in _shared(group, others):
+            for together in _shared(group, others, _meet):
                 first, writes = together[0], any(u.writes for u in together)
-                depth = _depth(first, writes, others)
+                depth = _depth(first, writes, others, _meet)
                 places = tuple(u.placed for u in together)
                 found.append(Kept(places, first.element, depth, _times(first, depth), first.reads, writes))
+    return tuple(found)
+
+
+def seen_at(at: Sized, threads: Collection[str] = ()) -> tuple[Kept, ...]:
+    """All registers of a kernel for a compiler that compares subscripts, and proves nothing about loops.
+
+    In `A[i, j] -= A[i, k] * A[k, j]` with k innermost, it cannot know that A[i, j] is none of the other elements. So it
+    stores A[i, j] in each iteration. It does not load it again, since it has the value that it stored. The load and the
+    store of such an element are two entries. Nothing moves out of the condition around it, nor out of the loops over
+    `threads`, each of which has its own registers. Raises TooHard.
+    """
+    from roofdsl.sets.library import limited
+
+    found = []
+    with limited(f"the registers of kernel {at.name}"):
+        groups = _groups(list(_uses(at)))
+        for group in groups:
+            others = [u for g in groups if g is not group for u in g]
+            for together in _shared(group, others, _may_meet):
+                first, places = together[0], tuple(u.placed for u in together)
+                own = [k + 1 for k, loop in enumerate(first.placed.loops) if loop.var in threads]
+                least = max((*own, *(at for at, _ in first.placed.guards)), default=0)
+                into, out = (max(least, _depth(first, writes, others, _may_meet)) for writes in (False, True))
+                writes = any(u.writes for u in together)
+                if first.reads and (into != out or not writes):
+                    found.append(Kept(places, first.element, into, _times(first, into), True, False))
+                if writes:
+                    found.append(
+                        Kept(places, first.element, out, _times(first, out), first.reads and into == out, True)
+                    )
     return tuple(found)
 
 
@@ -123,22 +159,22 @@ def _groups(uses: Sequence[_Use]) -> list[list[_Use]]:
     return [list(group) for _, group in groupby(sorted(uses, key=where), where)]
 
 
-def _shared(group: list[_Use], others: Sequence[_Use]) -> list[list[_Use]]:
+def _shared(group: list[_Use], others: Sequence[_Use], meet: _Meet) -> list[list[_Use]]:
     """The group as one register, or each use alone if another access in the same iteration may touch the element and
     one of the accesses writes.
     """
-    disturbed = _disturbed(group[0], any(u.writes for u in group), others, len(group[0].placed.loops))
+    disturbed = _disturbed(group[0], any(u.writes for u in group), others, len(group[0].placed.loops), meet)
     return [[use] for use in group] if len(group) > 1 and disturbed else [group]
 
 
-def _depth(use: _Use, writes: bool, others: Sequence[_Use]) -> int:
+def _depth(use: _Use, writes: bool, others: Sequence[_Use], meet: _Meet) -> int:
     """The number of surrounding loops that change the element in the register, or in which it must be reloaded."""
     loops = use.placed.loops
     named = {name for s in use.element.subscripts for name in s.symbols()}
     depth = len(loops)
     while depth and loops[depth - 1].var not in named:
         depth -= 1
-    while depth < len(loops) and _disturbed(use, writes, others, depth):
+    while depth < len(loops) and _disturbed(use, writes, others, depth, meet):
         depth += 1
     return depth
 
@@ -154,7 +190,7 @@ def _times(use: _Use, depth: int) -> int:
     return number(cardinality(use.touched.domain().project_out(isl.dim_type.set, depth, inner)))
 
 
-def _disturbed(use: _Use, writes: bool, others: Sequence[_Use], depth: int) -> bool:
+def _disturbed(use: _Use, writes: bool, others: Sequence[_Use], depth: int, meet: _Meet) -> bool:
     """Whether, within one iteration of the `depth` outer loops, another access may touch the same element and one of
     the two writes.
     """
@@ -163,17 +199,26 @@ def _disturbed(use: _Use, writes: bool, others: Sequence[_Use], depth: int) -> b
         other.element.array.name == use.element.array.name
         and (other.writes or writes)
         and other.placed.position[: len(body)] == body
-        and _meet(use.touched, other.touched, depth)
+        and meet(use, other, depth)
         for other in others
     )
 
 
-def _meet(one: Any, other: Any, depth: int) -> bool:
+def _meet(use: _Use, other: _Use, depth: int) -> bool:
     """Whether the two touch the same element in iterations that agree in the `depth` outer loops."""
     import islpy as isl
 
     counters = isl.dim_type.in_
-    both = one.apply_range(other.reverse())
+    both = use.touched.apply_range(other.touched.reverse())
     for k in range(depth):
         both = both.equate(counters, k, isl.dim_type.out, k)
     return not both.is_empty()
+
+
+def _may_meet(use: _Use, other: _Use, depth: int) -> bool:
+    """Whether the subscripts leave it open: they do, unless the addresses always differ by the same number, as those of
+    A[i, j] and A[i, j - 1] do. The number of rows between two elements is not a number of bytes.
+    """
+    apart = [affine(sub(a, b)) for a, b in zip(use.element.subscripts, other.element.subscripts, strict=True)]
+    within = apart.pop(0 if use.element.array.column_major else -1)
+    return bool(within.terms) or not within.constant or any(other.terms or other.constant for other in apart)

@@ -58,7 +58,8 @@ class Crossing(Record):
     """The levels of a hierarchy: those nearer than the memory, the memory, and the further memory that holds the data,
     if there is one.
 
-    in_sets: the assumptions about sets or about the number of launches, which are listed last.
+    in_sets: the assumptions about sets or about the number of launches, which are listed last. launches: the same of
+    each launch, where there are several that were counted one by one; None for those that move nothing.
     """
 
     nearer: tuple[LevelTime, ...]
@@ -68,6 +69,7 @@ class Crossing(Record):
     assumptions: tuple[str, ...]
     in_sets: tuple[str, ...]
     warnings: tuple[str, ...]
+    launches: tuple[Crossing | None, ...] = ()
 
 
 def crossing(case: Case, kernel: Kernel, machine: Machine, options: Options, boundary: Boundary) -> Crossing:
@@ -92,14 +94,16 @@ def crossing(case: Case, kernel: Kernel, machine: Machine, options: Options, bou
             orders = orders_of(kernel, values, machine, options.block, first.how if is_whole else SEVERAL)
         orders = replace(orders, counted=case.counted)
         return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
-    parts = []
+    parts, every = [], list[Crossing | None]()
     for launch in launches.each:
+        every.append(None)
         if launch.kernel is not None:
             own = orders_of(launch.kernel, values, machine, options.block, launch.how)
-            parts.append((launch.function, _one_crossing(own, values, machine, options, boundary), launch.times))
+            every[-1] = moved = _one_crossing(own, values, machine, options, boundary)
+            parts.append((launch.function, moved, launch.times))
     note = f"{launches.count:,} launches of the generated code, each with cold caches"
     notes = (note, *filter(None, [launches.sampled])) if launches.count > 1 else ()
-    return replace(_added(parts), beyond=beyond, in_sets=notes)
+    return replace(_added(parts), beyond=beyond, in_sets=notes, launches=tuple(every))
 
 
 def _crossing_after(case: Case, kernel: Kernel, machine: Machine, options: Options, boundary: Boundary) -> Crossing:

@@ -9,6 +9,7 @@ from operator import add
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
+from roofdsl.loops.model import Kernel
 from roofdsl.predict.crossings import Case
 from roofdsl.predict.expected import Cause, Expected, joined
 from roofdsl.predict.expected_on_gpu import NoTime, expected_of_launch, joining, launch_of
@@ -20,10 +21,12 @@ IN_SEQUENCE = "launches follow each other, and do not overlap"
 """The cause of time above the bound: the bound takes each term for all launches together."""
 
 
-def with_launches(case: Case, found: Prediction, code: Code, bound_of: Callable[[Case], Prediction]) -> Prediction:
+def with_launches(
+    case: Case, found: Prediction, code: Code, bound_of: Callable[[int, Kernel], Prediction]
+) -> Prediction:
     """The prediction of a kernel on a GPU with its expected time, or with the reason why there is none.
 
-    found: its bound. bound_of: the bound of one of its launches, without notes.
+    found: its bound. bound_of: the bound of one of its launches, by its place and its kernel, without notes.
     """
     if code.model == "none":
         return replace(found, no_expected=NONE_WANTED)
@@ -37,27 +40,39 @@ def with_launches(case: Case, found: Prediction, code: Code, bound_of: Callable[
     return replace(found, expected=expected, assumptions=assumed)
 
 
-def _expected(case: Case, found: Prediction, bound_of: Callable[[Case], Prediction]) -> Expected:
+def _expected(case: Case, found: Prediction, bound_of: Callable[[int, Kernel], Prediction]) -> Expected:
     """The sum over all launches. Raises NoTime and CommandError if one of them has no expected time."""
+    _refuse(case)
     launches = launches_of_kernel(case.kernel, case.values, case.machine)
     if launches.why:
         raise NoTime(launches.why)
     if launches.count == 1:
-        return _of_one(case, launches.each[0], found)
+        return _of_one(case, launches.each[0], found, "")
+    if case.options.warm and sum(launched.kernel is not None for launched in launches.each) > 1:
+        raise NoTime("what each of its launches finds in warm caches is not counted: leave out `--warm`")
     bounds_s, parts = Fraction(0), list[Expected]()
-    for launched in launches.each:
-        own = found if launched.kernel is None else bound_of(replace(case, kernel=launched.kernel))
-        one = _of_one(case, launched, own)
+    for place, launched in enumerate(launches.each):
+        own = found if launched.kernel is None else bound_of(place, launched.kernel)
+        one = _of_one(case, launched, own, launched.function)
         bounds_s += launched.times * (one.expected_s - sum((cause.share_s for cause in one.causes), Fraction(0)))
         parts.append(one * launched.times)
-    total = reduce(add, parts)
-    apart = Cause(IN_SEQUENCE, bounds_s - found.bound_s)
-    return replace(total, causes=joined((*total.causes, apart)))
+    total, apart = reduce(add, parts), Cause(IN_SEQUENCE, bounds_s - found.bound_s)
+    longest = max(parts, key=lambda part: part.expected_s)
+    return replace(total, causes=joined((*total.causes, apart)), assumptions=longest.assumptions)
 
 
-def _of_one(case: Case, launched: Launched, bound: Prediction) -> Expected:
+def _refuse(case: Case) -> None:
+    """Raises NoTime if the options leave out what an expected time needs."""
+    if case.options.levels == "memory":
+        raise NoTime("it needs the bytes of all levels: leave out `--levels memory`")
+    if case.options.data is not None:
+        raise NoTime("for data in another memory, it is not modeled how threads wait: leave out `--data`")
+
+
+def _of_one(case: Case, launched: Launched, bound: Prediction, name: str) -> Expected:
     machine, options = case.machine, case.options
     launch_s = machine.launch_s or Fraction(0)
     if launched.kernel is None:
         return joining(machine, launch_s)
-    return expected_of_launch(launch_of(launched, case.values, machine, options.block, bound), machine, launch_s)
+    launch = launch_of(launched, case.values, machine, options.block, bound)
+    return expected_of_launch(launch, machine, launch_s, name)

@@ -14,9 +14,12 @@ from fractions import Fraction
 from math import prod
 
 from roofdsl.counts.compiled_warps import FirstCache, WarpAccesses, warp_accesses_at
+from roofdsl.counts.traffic_at import access_count
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.indirect import is_indirect
+from roofdsl.loops.sized import sized
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_time
 from roofdsl.predict.access_orders import orders_of
@@ -36,6 +39,8 @@ UNIT_BYTES = 4
 REGISTERS = "values stay in registers, whose accesses the bound counts"
 FEW = "too few blocks for all multiprocessors"
 UNEVEN = "the last wave of blocks does not fill the multiprocessors"
+IDLE = "some threads of warps have nothing to do"
+ONE_BY_ONE = "a thread starts at most one instruction per cycle, and there are too few threads"
 WAITING = "threads wait for what they load: too little is in flight to hide it"
 SMALLER = "larger sizes, or smaller blocks"
 MORE = "more threads, or more loads in each"
@@ -46,12 +51,16 @@ class NoTime(Exception):
 
 
 class Launch(Record):
-    """A launch with all that its time depends on. bound: its own terms. accesses: those that are compiled."""
+    """A launch with all that its time depends on. bound: its own terms. accesses: those that are compiled. in_use: the
+    share of the threads of its warps that have something to do. is_as_written: whether nothing stays in registers.
+    """
 
     bound: Prediction
     waves: Waves
     threads: int
+    in_use: Fraction
     accesses: WarpAccesses
+    is_as_written: bool
     stream: Stream
 
 
@@ -69,8 +78,8 @@ def launch_of(
         raise NoTime("data choose the accesses")
     if not machine.caches or not is_first_level(machine.caches[0]):
         raise NoTime(f"{machine.name} states no L1, and what its threads load is not modeled without one")
-    if len(bound.levels) != len(machine.caches) + 1:
-        raise NoTime("the bytes of some levels are not counted")
+    if missing := [cache.name for cache in machine.caches if cache.name not in {level.name for level in bound.levels}]:
+        raise NoTime(f"the bytes of {' and '.join(missing)} are not counted")
     memory = bound.memory
     stream = stream_of(machine, memory.loads_bytes or 0, memory.stores_bytes or 0)
     if stream is None:
@@ -79,38 +88,49 @@ def launch_of(
         raise NoTime(launched.how)
     how, code = launched.how, launched.how.kernel or kernel
     orders = orders_of(kernel, values, machine, block, launched.how)
-    threads, waves = 1, Waves(1, 1, machine.units or 1)
+    threads, in_use, waves = 1, Fraction(1, own.warp), Waves(1, 1, machine.units or 1, 1.0)
     if how.loops:
         if orders.launch is None or how.covered is None:
             raise NoTime("bounds of the loops over threads depend on other loops")
-        blocks = prod(orders.launch.grid)
-        waves = Waves(blocks, orders.resident, orders.units)
-        threads = min(blocks * orders.launch.threads_of_block, prod(len(covered) for covered in how.covered))
+        blocks, of_block = prod(orders.launch.grid), orders.launch.threads_of_block
+        threads, in_use = blocks * of_block, Fraction(1)
+        if not orders.launch.is_tiled:
+            trips = [len(covered) for covered in how.covered]
+            threads = min(threads, prod(trips))
+            of_warps = zip(trips, lanes(how.block, own.warp), strict=False)
+            in_use = Fraction(prod(trips), own.warp * prod(-(-n // along) for n, along in of_warps))
+        waves = Waves(blocks, orders.resident, orders.units, min(1.0, of_block / threads))
     try:
         accesses = warp_accesses_at(code, values, own.warp, _first_cache(machine), how.threads())
+        is_as_written = accesses.loads + accesses.stores >= access_count(sized(kernel, values))
     except CommandError as error:
         raise NoTime(error.message) from None
-    return Launch(bound, waves, threads, accesses, stream)
+    return Launch(bound, waves, threads, in_use, accesses, is_as_written, stream)
 
 
-def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction) -> Expected:
-    """The expected time of one launch, the launch itself included, with its causes."""
+def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, name: str = "") -> Expected:
+    """The expected time of one launch, the launch itself included, with its causes. name: of several, this one's."""
     bound, own = launch.bound, _asked(launch, machine)
-    apart_s = max(bound.launch_s, Fraction(0))
-    others = max(float(bound.compute_s), *(float(level.time_s) for level in bound.levels if not _is_first(level)))
-    ladder = [Rung(REGISTERS, "", max(apart_s, Fraction(others)))]
-    name, even_s = own.longest
-    ladder.append(Rung(_slower(name, launch, machine), "", max(ladder[-1].reached_s, Fraction(even_s))))
-    spread, why = Fraction(spread_s(own, launch.waves)), FEW if launch.waves.blocks < launch.waves.units else UNEVEN
-    ladder.append(Rung(why, SMALLER, max(ladder[-1].reached_s, spread)))
+    inside = {part: Fraction(time_s) for part, time_s in own.inside}
+    terms = [level.time_s for level in bound.levels if not _is_first(level) or launch.is_as_written]
+    if not launch.is_as_written:
+        terms += [min(level.time_s, inside["accesses"]) for level in bound.levels if _is_first(level)]
+    ladder = [Rung(REGISTERS, "", max(bound.launch_s, bound.compute_s, *terms))]
+
+    def reach(cause: str, remedy: str, time_s: float | Fraction) -> None:
+        ladder.append(Rung(cause, remedy, max(ladder[-1].reached_s, Fraction(time_s))))
+
+    longest, even_s = own.longest
+    reach(_slower(longest, launch, machine), "", even_s)
+    reach(FEW if launch.waves.blocks < launch.waves.units else UNEVEN, SMALLER, spread_s(own, launch.waves))
+    reach(ONE_BY_ONE, MORE, own.issue * launch.waves.count)
     work_s = Fraction(waiting_s(own, launch.waves))
-    ladder.append(Rung(WAITING, MORE, max(ladder[-1].reached_s, work_s)))
+    reach(WAITING, MORE, work_s)
     ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
-    inside = {name: Fraction(time_s) for name, time_s in own.inside}
-    shared = tuple((name, Fraction(time_s)) for name, time_s in own.shared)
+    shared = tuple((level, Fraction(time_s)) for level, time_s in own.shared)
     return Expected(
         work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), inside["instructions"], inside["accesses"], shared,
-        work_s, launch_s, None, _assumed(launch, machine), ladder=tuple(ladder), is_of_threads=True,
+        work_s, launch_s, None, _assumed(launch, machine, name), ladder=tuple(ladder), is_of_threads=True,
     )  # fmt: skip
 
 
@@ -126,18 +146,33 @@ def joining(machine: Machine, launch_s: Fraction) -> Expected:
 
 def _asked(launch: Launch, machine: Machine) -> Asked:
     """What a launch asks of the machine."""
-    bound, first = launch.bound, machine.caches[0]
-    issued_s = _instructions(launch) / _instructions_per_s(machine)
-    inside = {"instructions": max(float(bound.compute_s), issued_s)}
-    if is_first_level(first):
-        cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
-        inside["accesses"] = float(cycles / first.bandwidth_bytes_per_s)
+    bound, memory = launch.bound, launch.bound.memory
+    instructions = _instructions(launch)
+    issued_s, in_use = instructions / _instructions_per_s(machine), float(launch.in_use)
+    cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
+    (first,) = (level for level in bound.levels if _is_first(level))
+    accesses_s = cycles / first.bandwidth_bytes_per_s
+    accesses_s = max(accesses_s, first.time_s) if launch.is_as_written else accesses_s
+    inside = {"instructions": max(float(bound.compute_s), issued_s) / in_use, "accesses": float(accesses_s)}
     shared = {level.name: float(level.time_s) for level in bound.levels if not _is_first(level)}
-    memory = bound.memory
     rate = min(float(memory.bandwidth_bytes_per_s), launch.stream.bandwidth_bytes_per_s)
     shared[memory.name] = memory.bytes / rate
-    thread_s = _thread_s(launch, machine, inside.get("accesses", 0.0))
-    return Asked(tuple(inside.items()), tuple(shared.items()), thread_s, launch.stream.exponent)
+    issue = 0.0 if machine.clock_hz is None else instructions / launch.threads / float(machine.clock_hz)
+    thread_s = issue + _waits_s(launch, machine)
+    return Asked(
+        tuple(inside.items()), tuple(shared.items()), thread_s, issue, _in_order(launch, machine),
+        launch.stream.exponent,
+    )  # fmt: skip
+
+
+def _in_order(launch: Launch, machine: Machine) -> float:
+    """The share of the accesses to the first cache that a thread also waits for if others make them: in a cache that
+    answers in order, those of loads, but not of the first load of each thread, which is part of the latency.
+    """
+    first, made = machine.caches[0], launch.accesses
+    if not (isinstance(first, Cache) and first.in_order) or not made.loads:
+        return 0.0
+    return max(0, made.loads - launch.threads) / (made.loads + made.stores)
 
 
 def _first_cache(machine: Machine) -> FirstCache:
@@ -151,16 +186,11 @@ def _first_cache(machine: Machine) -> FirstCache:
     return FirstCache(line, cycle_bytes, cycle_bytes / UNIT_BYTES if units is None else Fraction(units))
 
 
-def _thread_s(launch: Launch, machine: Machine, accesses_s: float) -> float:
-    """Seconds of one thread that has the machine to itself: it starts, makes its first round, and then the others.
-
-    A cache that answers in order makes a thread also wait for the accesses of all others that are resident.
-    """
+def _waits_s(launch: Launch, machine: Machine) -> float:
+    """Seconds that a thread waits if it has the machine to itself: it starts, makes its first round, and the others."""
     rounds = max(1.0, float(launch.accesses.rounds / launch.threads))
     latency_s = launch.stream.latency_s
-    found = latency_s + (rounds - 1) * round_s(machine, _missed(launch, machine), latency_s)
-    first = machine.caches[0]
-    return found + (accesses_s / launch.waves.count if isinstance(first, Cache) and first.in_order else 0.0)
+    return latency_s + (rounds - 1) * round_s(machine, _missed(launch, machine), latency_s)
 
 
 def _missed(launch: Launch, machine: Machine) -> dict[str, float]:
@@ -205,16 +235,19 @@ def _slower(name: str, launch: Launch, machine: Machine) -> str:
         return f"{name} sustains {show_bandwidth(Fraction(launch.stream.bandwidth_bytes_per_s))}"
     if name == "accesses":
         return f"accesses take {machine.caches[0].name} a cycle for each line that a warp touches, or more"
-    return "the schedulers start one instruction of a warp per cycle"
+    issued_s = _instructions(launch) / _instructions_per_s(machine)
+    return IDLE if issued_s <= launch.bound.compute_s else "the schedulers start one instruction of a warp per cycle"
 
 
-def _assumed(launch: Launch, machine: Machine) -> tuple[str, ...]:
-    rounds = max(1, round(launch.accesses.rounds / launch.threads))
-    waves = launch.waves.count
-    return (
-        f"expected time: {waves:,} wave{'' if waves == 1 else 's'} of blocks; a thread waits for its loads "
-        f"{'once' if rounds == 1 else f'{rounds:,} times'}, {_wait_words(launch, machine)}",
-    )
+def _assumed(launch: Launch, machine: Machine, name: str) -> tuple[str, ...]:
+    of = f" of {name}, which takes longest" if name else ""
+    rounds, waves = max(1, round(launch.accesses.rounds / launch.threads)), launch.waves.count
+    run = "one thread" if launch.threads == 1 else f"{waves:,} wave{'' if waves == 1 else 's'} of blocks"
+    if not launch.accesses.loads:
+        return (f"expected time{of}: {run}; a thread takes {show_time(Fraction(launch.stream.latency_s))} to start",)
+    times = "once" if rounds == 1 else f"{rounds:,} times"
+    who = "it" if launch.threads == 1 else "a thread"
+    return (f"expected time{of}: {run}; {who} waits for its loads {times}, {_wait_words(launch, machine)}",)
 
 
 def _wait_words(launch: Launch, machine: Machine) -> str:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.incore.result import InCore
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
@@ -59,17 +60,17 @@ def predict(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, opt
         note = "stores that bypass the caches are made as usual: on a GPU, no store loads its line"
         return replace(found, assumptions=(*found.assumptions, note))
     case = _checked(kernel, parameters, machine, options)
-    found = _bound(case)
+    found, moved = _bound(case)
     if options.code is not None:
-        found = _with_expected(case, found, options.code)
+        found = _with_expected(case, found, moved, options.code)
     return with_energy(found, machine) if options.energy else found
 
 
-def _with_expected(case: Case, found: Prediction, code: Code) -> Prediction:
-    """The prediction with its expected time, or with the reason why there is none."""
+def _with_expected(case: Case, found: Prediction, crossed: Crossing, code: Code) -> Prediction:
+    """The prediction with its expected time, or with the reason why there is none. crossed: the bytes of the bound."""
     kernel, machine, options = case.written, case.machine, case.options
     if machine.multiprocessor is not None:
-        return with_launches(case, found, code, lambda one: _counted(one, 1)[0])
+        return with_launches(case, found, code, partial(_bound_of_launch, case, crossed))
     compiled, moved, nests = options.accesses == "compiled", partial(_moving, case, found), partial(_nests, case, found)
     if is_timed_by_core(machine, options):
         by_one = partial(predict, kernel, case.values, options=for_one_core(options))
@@ -136,8 +137,8 @@ def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, op
     return Case(kernel, own, values, machine, options, data_traffic(own, values, machine, warm=options.warm), own)
 
 
-def _bound(case: Case) -> Prediction:
-    """The bound on the time, with what it rests on."""
+def _bound(case: Case) -> tuple[Prediction, Crossing]:
+    """The bound on the time, with what it rests on, and the bytes that it is made of."""
     from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.traffic_at import footprint_at
 
@@ -151,7 +152,7 @@ def _bound(case: Case) -> Prediction:
     if launches.count >= MANY_LAUNCHES and prediction.bounds[0] == "launch":
         warnings += (why_so_many(kernel, values, launches.count),)
     assumed = prediction.assumptions + moved.assumptions + assumed_state(prediction, machine, warm=options.warm)
-    return replace(
+    found = replace(
         prediction,
         executions=None if launches.count == 1 else 1,
         traffic=moved.boundary.convention,
@@ -163,23 +164,35 @@ def _bound(case: Case) -> Prediction:
         assumptions=(*dict.fromkeys(assumed + moved.in_sets), *values_given(kernel)),
         warnings=warnings,
     )
+    return found, moved
+
+
+def _bound_of_launch(case: Case, crossed: Crossing, place: int, kernel: Kernel) -> Prediction:
+    """The terms of the bound of one of several launches, which executes `kernel`."""
+    own, latency = replace(case, kernel=kernel), _occupancy(case.machine, case.options)[1]
+    moved = crossed.launches[place] if crossed.launches else None
+    return _counted(own, 1, latency)[0] if moved is None else _timed(own, _work(own), moved, 1, latency)
 
 
 def _counted(case: Case, launches: int, latency: tuple[LatencyCeiling, ...] = ()) -> tuple[Prediction, Crossing]:
     """The terms of the bound for so many launches, and the bytes that they are made of."""
-    from roofdsl.counts.work_at import work_at
 
-    kernel, values, machine, options = case.kernel, case.values, case.machine, case.options
-    unit, costs = options.unit or kernel.unit, {name: Fraction(value) for name, value in kernel.costs}
-    work = work_at(kernel, values)
-    parts_of(work, machine, unit=unit, costs=costs)  # raises for a type without a rate before bytes are counted
+    kernel, machine, options = case.kernel, case.machine, case.options
+    work = _work(case)  # raises for a type without a rate before bytes are counted
     moved = crossing(case, kernel, machine, options, memory_boundary(kernel, machine, options.traffic))
-    prediction = predict_counts(
+    return _timed(case, work, moved, launches, latency), moved
+
+
+def _timed(case: Case, work: WorkAt, moved: Crossing, launches: int, latency: tuple[LatencyCeiling, ...]) -> Prediction:
+    """The terms of the bound for this work and these bytes."""
+    kernel, options = case.kernel, case.options
+    unit, costs = _prices(case)
+    return predict_counts(
         kernel.name,
-        {**dict(kernel.constants), **values},
+        {**dict(kernel.constants), **case.values},
         work,
         moved.memory,
-        machine,
+        case.machine,
         unit=unit,
         costs=costs,
         ceilings=options.ceilings,
@@ -188,7 +201,20 @@ def _counted(case: Case, launches: int, latency: tuple[LatencyCeiling, ...] = ()
         beyond=moved.beyond,
         latency=latency,
     )
-    return prediction, moved
+
+
+def _work(case: Case) -> WorkAt:
+    """The operations. Raises CommandError for a type without a rate."""
+    from roofdsl.counts.work_at import work_at
+
+    work, (unit, costs) = work_at(case.kernel, case.values), _prices(case)
+    parts_of(work, case.machine, unit=unit, costs=costs)
+    return work
+
+
+def _prices(case: Case) -> tuple[str | None, dict[str, Fraction]]:
+    """The unit that executes the operations, and the costs that the kernel states."""
+    return case.options.unit or case.kernel.unit, {name: Fraction(value) for name, value in case.kernel.costs}
 
 
 def _nests(case: Case, found: Prediction) -> Iterator[Nest]:

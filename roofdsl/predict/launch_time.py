@@ -8,7 +8,7 @@ same time, each waits for the other at times (`bytes_in_flight`).
 
 from __future__ import annotations
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine, Sustained
 from roofdsl.predict.bytes_in_flight import together_s
 
@@ -20,11 +20,14 @@ SCALE = 2
 
 
 class Waves(Record):
-    """The blocks of a launch. resident: blocks on one multiprocessor at a time; units: multiprocessors."""
+    """The blocks of a launch. resident: blocks on one multiprocessor at a time; units: multiprocessors. fullest: the
+    share of all work that a whole block has; at the ends of the loops, blocks have less.
+    """
 
     blocks: int
     resident: int
     units: int
+    fullest: float
 
     @property
     def each(self) -> tuple[tuple[int, int], ...]:
@@ -41,18 +44,22 @@ class Asked(Record):
     """What a launch asks of a machine, in seconds if all multiprocessors have the same share.
 
     inside: times inside the multiprocessors, by what takes them. shared: times of the transfers that all of them share,
-    by level. thread: seconds of one thread alone. exponent: of the law by which they combine.
+    by level. thread: seconds of one thread alone, of which it starts instructions for `issue`. in_order: the share of
+    the `accesses` inside that a thread waits for, whichever thread makes them. exponent: of the law by which they
+    combine.
     """
 
     inside: tuple[tuple[str, float], ...]
     shared: tuple[tuple[str, float], ...]
     thread: float
+    issue: float
+    in_order: float
     exponent: float
 
     @property
     def longest(self) -> tuple[str, float]:
         """What takes longest if all blocks ran at the same time, and no thread ever waited; its time."""
-        return max((*self.inside, *self.shared), key=lambda each: each[1], default=("", 0.0))
+        return max((*self.inside, *self.shared), key=lambda each: each[1])
 
 
 def spread_s(asked: Asked, waves: Waves) -> float:
@@ -62,8 +69,12 @@ def spread_s(asked: Asked, waves: Waves) -> float:
 
 def waiting_s(asked: Asked, waves: Waves) -> float:
     """Seconds of all waves."""
+    inside = dict(asked.inside)
+    awaited = asked.in_order * inside["accesses"]
+    left = replace(asked, inside=tuple({**inside, "accesses": inside["accesses"] - awaited}.items()))
     return sum(
-        count * together_s((*_parts(asked, waves, blocks), asked.thread), asked.exponent)
+        count
+        * together_s((*_parts(left, waves, blocks), asked.thread + awaited * _busiest(waves, blocks)), asked.exponent)
         for count, blocks in waves.each
     )
 
@@ -72,9 +83,15 @@ def _parts(asked: Asked, waves: Waves, blocks: int) -> tuple[float, ...]:
     """Seconds of a wave of so many blocks: of each part inside its busiest multiprocessor, and of the transfers that
     all multiprocessors share.
     """
-    busiest = -(-blocks // waves.units) * waves.units / waves.blocks
-    shared = max((time_s for _, time_s in asked.shared), default=0.0)
+    busiest, shared = _busiest(waves, blocks), max(time_s for _, time_s in asked.shared)
     return (*(time_s * busiest for _, time_s in asked.inside), shared * blocks / waves.blocks)
+
+
+def _busiest(waves: Waves, blocks: int) -> float:
+    """The share of all work that the busiest multiprocessor has in a wave of so many blocks, times the number of all
+    multiprocessors.
+    """
+    return max(-(-blocks // waves.units) / waves.blocks, waves.fullest) * waves.units
 
 
 class Stream(Record):

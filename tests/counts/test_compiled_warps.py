@@ -132,3 +132,43 @@ def test_inner_loops_of_different_lengths(n: int) -> None:
     assert (found.loads, found.stores) == (n * (n + 1) // 2 + n, n)
     assert found.cycles == added + 2 * followed(lanes, lambda x, y, k: 4 * x, 4, once)
     assert found.rounds == Fraction(n * (n + 1), 2) / min(Fraction(UNROLLED), Fraction(n + 1, 2)) + n
+
+
+@pytest.mark.parametrize("n", [5, 33])
+def test_an_element_that_others_of_its_array_may_be(n: int) -> None:
+    """A compiler does not know that A[j, n - 1] is none of A[j, k]: it stores it before it loads the next ones."""
+    text = (
+        "kernel k(n):\n    in x: f64[n]\n    inout A: f64[n, n]\n    for j in range(n), k in range(n - 1):\n"
+        "        A[j, n - 1] -= A[j, k] * x[k]\n"
+    )
+    found, block = of(text, n)
+    lanes = list(warps(range(n), range(1), block))
+    every = [
+        followed(lanes, lambda x, y, k: 8 * (n * x + k), 8, lambda x, y: n - 1),
+        followed(lanes, lambda x, y, k: 8 * k, 8, lambda x, y: n - 1),
+        followed(lanes, lambda x, y, k: 8 * (n * x + n - 1), 8, once),  # loaded before the loop
+        followed(lanes, lambda x, y, k: 8 * (n * x + n - 1), 8, lambda x, y: n - 1),  # stored
+    ]
+    assert (found.loads, found.stores, found.cycles) == (2 * n * (n - 1) + n, n * (n - 1), sum(every))
+    assert found.rounds == n * (n - 1) + n
+
+
+def test_neighbors_are_apart_but_rows_may_not_be() -> None:
+    """The distance of two elements of a row is a number; that of two rows is one that a compiler does not know."""
+    text = (
+        "kernel k(n):\n    in x: f64[n]\n    inout A: f64[n, n]\n    for j in range(n), k in range(n):\n"
+        "        A[WHERE] += OTHER * x[k]\n"
+    )
+    near, _ = of(text.replace("WHERE", "j, 0").replace("OTHER", "A[j, 1]"), 9)
+    far, _ = of(text.replace("WHERE", "0, j").replace("OTHER", "A[1, j]"), 9)
+    assert (near.stores, far.stores) == (9, 81)
+
+
+def test_nothing_moves_out_of_a_condition() -> None:
+    text = (
+        "kernel k(n):\n    in A: f64[n, n]\n    inout s: f64[n]\n    for i in range(n), j in range(n):\n"
+        "        if j < i + 3:\n            s[i] += A[i, j]\n"
+    )
+    found, _ = of(text, 9)
+    executed = sum(min(9, i + 3) for i in range(9))
+    assert (found.loads, found.stores, found.rounds) == (2 * executed, executed, executed)

@@ -25,7 +25,10 @@ Three = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Access:
-    """An access of one thread: its block and place, what it counts in loops inside it, and the sector it touches."""
+    """An access of one thread: its block and place, what it counts in the loops `around`, and the sector it touches.
+
+    address: in bytes from the first element of its array. name: the element as the kernel writes it.
+    """
 
     block: Three
     thread: Three
@@ -33,6 +36,10 @@ class Access:
     reference: int
     sector: tuple[str, int]
     is_write: bool
+    around: tuple[str, ...]
+    address: int
+    name: str
+    size: int
 
 
 def the_call(of: Kernel, sizes: Mapping[str, int]) -> tuple[Call, Launch]:
@@ -60,7 +67,7 @@ def followed(of: Kernel, sizes: Mapping[str, int]) -> list[Access]:
     for block in product(*map(range, launch.grid)):
         for thread in product(*map(range, launch.block)):
             walk = _Thread(axes, launch, block, thread)  # type: ignore[arg-type]
-            found += walk.over((call.nest,), dict(of.constants) | dict(sizes), ())
+            found += walk.over((call.nest,), dict(of.constants) | dict(sizes), (), ())
     return found
 
 
@@ -68,20 +75,27 @@ class _Thread:
     def __init__(self, axes: Mapping[str, tuple[int, str]], launch: Launch, block: Three, thread: Three) -> None:
         self.axes, self.launch, self.block, self.thread = axes, launch, block, thread
 
-    def over(self, nodes: Sequence[Node], env: dict[str, int], turn: tuple[int, ...]) -> Iterator[Access]:
+    def over(
+        self, nodes: Sequence[Node], env: dict[str, int], turn: tuple[int, ...], around: tuple[str, ...]
+    ) -> Iterator[Access]:
         for node in nodes:
             if isinstance(node, For):
                 for k, value in enumerate(self.values(node, env)):
-                    yield from self.over(node.body, {**env, node.var: value}, (*turn, k))
+                    yield from self.over(node.body, {**env, node.var: value}, (*turn, k), (*around, node.var))
             elif isinstance(node, If):
-                yield from self.over(node.then if node.condition.holds(env) else node.orelse, env, turn)
+                yield from self.over(node.then if node.condition.holds(env) else node.orelse, env, turn, around)
             elif isinstance(node, Assign | Let):
                 for k, access in enumerate(accesses(node)):
                     array = access.element.array
                     places = [s.evaluate(env) for s in access.element.subscripts]
                     flat = sum(p * s for p, s in zip(places, array.strides(env), strict=True))
-                    sector = (array.name, flat * array.type.bytes // SECTOR)
-                    yield Access(self.block, self.thread, turn, 1000 * node.span.line + k, sector, access.is_write)
+                    address, text = flat * array.type.bytes, str(access.element.subscripts)
+                    sector, name = (array.name, address // SECTOR), f"{array.name} {text}"
+                    place = 1000 * node.span.line + k
+                    yield Access(
+                        self.block, self.thread, turn, place, sector, access.is_write, around, address, name,
+                        array.type.bytes,
+                    )  # fmt: skip
 
     def values(self, loop: For, env: dict[str, int]) -> range:
         start, stop, step = (e.evaluate(env) for e in (loop.start, loop.stop, loop.step))

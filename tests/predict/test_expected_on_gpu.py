@@ -19,11 +19,13 @@ from roofdsl.machine.model import Machine
 from roofdsl.operators.bandwidth import stream_rate
 from roofdsl.operators.launch import DISPATCH_S
 from roofdsl.predict.expected_of_launches import IN_SEQUENCE
-from roofdsl.predict.expected_on_gpu import FEW, WAITING
+from roofdsl.predict.expected_on_gpu import FEW, WAITING, launch_of
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import predict
+from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
+from tests.predict.launch_threads import WARP, followed, the_call
 from tests.predict.machines import kernel_of
 
 MEASURED = Path(__file__).parents[2].parent / "shared" / "measured" / "gpu_operators.csv"
@@ -127,12 +129,12 @@ def test_published_additions(machine: str) -> None:
     assert max(ratios) < 1.1 and min(ratios) > 0.9
 
 
-@pytest.mark.parametrize("machine", ["v100_pcie", "a100_40", "h100_pcie", "a40"])
+@pytest.mark.parametrize("machine", ["v100_pcie", "a100_40", "h100_pcie", "a40", "mi210"])
 def test_a_stream_has_the_rate_of_its_law(machine: str) -> None:
     """Whole waves of a copy, one element a thread."""
     known = load_machine(machine)
     assert known.units is not None and known.multiprocessor is not None and known.multiprocessor.warps is not None
-    resident = known.units * 32 * known.multiprocessor.warps
+    resident = known.units * known.multiprocessor.warp * known.multiprocessor.warps
     n = 40 * resident
     time_s = expected_s(known, COPY, {"n": n}) - float(known.launch_s or 0)
     assert 16 * n / time_s == pytest.approx(stream_rate(known, 8, 8, 16.0 * resident), rel=0.01)
@@ -216,3 +218,104 @@ def test_a_reason_for_no_time(machine: Machine | str, text: str, why: str) -> No
     kernel = kernel_of(text) if text else COPY
     found = on(machine, kernel, {p.name: 1000 for p in kernel.parameters})
     assert found.expected is None and found.no_expected.startswith(why)
+
+
+TWO = kernel_of(
+    "kernel k(n):\n    in a: f64[n]\n    out b, c: f64[n]\n    for i in range(n):\n        b[i] = a[i]\n"
+    "    for i in range(1, n):\n        c[i] = b[i - 1]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "why"),
+    [
+        (COPY, Options(code=Code(), levels="memory"), "leave out `--levels memory`"),
+        (TWO, Options(code=Code(), warm=True), "leave out `--warm`"),
+    ],
+)
+def test_options_without_an_expected_time(kernel: Kernel, options: Options, why: str) -> None:
+    found = predict(kernel, {"n": 1000}, load_machine("v100_pcie"), options)
+    assert found.expected is None and found.no_expected.endswith(why)
+
+
+SUM = "for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n"
+
+
+@pytest.mark.parametrize("n", [16, 33, 64])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{SUM}    tile i, j by 16\n",
+        f"{SUM}    tile i, j, k by 16\n",
+        "for i in range(n), j in range(n):\n        C[i, j] += A[i, j] * B[j, i]\n",
+        "for i in range(n), j in range(n):\n        C[i, 0] += A[i, j] * B[j, i]\n",
+    ],
+)
+def test_threads_and_lanes_of_the_generated_launch(body: str, n: int) -> None:
+    """Those that have an access, followed one by one. A whole tile of a launch in tiles counts, at the edges, too."""
+    kernel = kernel_of(f"kernel k(n):\n    in A, B: f32[n, n]\n    inout C: f32[n, n]\n    {body}")
+    sizes, known = {"n": n}, load_machine("v100_pcie")
+    (launched,) = launches_of_kernel(kernel, sizes, known).each
+    found = launch_of(launched, sizes, known, None, on(known, kernel, sizes))
+    _, made = the_call(kernel, sizes)
+    x, y, _ = made.block
+    threads = {(a.block, a.thread) for a in followed(kernel, sizes)}
+    warps = {(block, (t[0] + x * (t[1] + y * t[2])) // WARP) for block, t in threads}
+    if "tile" in body:
+        assert len(threads) <= found.threads <= len(threads) * (-(-n // 16) * 16 / n) ** 2 and found.in_use == 1
+    else:
+        assert (found.threads, found.in_use) == (len(threads), Fraction(len(threads), WARP * len(warps)))
+
+
+def test_a_tiled_product_takes_no_longer_than_one_without_tiles() -> None:
+    """Its threads have the same number of rounds."""
+    tiled = kernel_of(
+        "kernel k(n):\n    in A, B: f32[n, n]\n    inout C: f32[n, n]\n    for i in range(n), j in range(n), "
+        "k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n    tile i, j by 16\n"
+    )
+    for n in (256, 1024):
+        assert expected_s("v100_pcie", tiled, {"n": n}) < 1.3 * expected_s("v100_pcie", PRODUCT, {"n": n})
+
+
+@pytest.mark.parametrize("machine", ["t4", "v100", "mi210", "a100_80"])
+@pytest.mark.parametrize("stride", [1, 2, 4, 8, 16, 33])
+def test_nothing_is_faster_than_the_bound_if_nothing_stays_in_registers(machine: str, stride: int) -> None:
+    text = "kernel k(n):\n    in a: f64[S * n]\n    inout c: f64[n]\n    for i in range(n):\n        c[i] += a[S * i]\n"
+    found = on(machine, kernel_of(text.replace("S", str(stride))), {"n": 100_000})
+    assert found.expected is not None and found.expected.expected_s >= found.bound_s
+    assert all(cause.share_s > 0 for cause in found.expected.causes)
+
+
+def test_a_thread_starts_one_instruction_per_cycle() -> None:
+    """One thread that never loads: each square root and addition is an instruction."""
+    text = (
+        "kernel k(n):\n    inout a: f64[1]\n    for i in range(n), j in range(n):\n"
+        "        a[0] = sqrt(a[0] + 1.0) + sqrt(a[0] + 2.0)\n"
+    )
+    known = load_machine("v100_pcie")
+    found = on(known, kernel_of(text), {"n": 1000}).expected
+    assert found is not None and known.clock_hz is not None
+    assert found.expected_s > 3 * 1000**2 / known.clock_hz
+
+
+def test_threads_of_a_row_load_the_same_element_each() -> None:
+    """x[i] is in a register of each thread of row i: with neighboring threads along j, as many loads as of A."""
+    kernel = kernel_of(
+        "kernel k(n):\n    in A: f64[n, n], x: f64[n]\n    out C: f64[n, n]\n    for i in range(n), j in range(n):\n"
+        "        C[i, j] = A[i, j] * x[i]\n"
+    )
+    (launched,) = launches_of_kernel(kernel, {"n": 64}, load_machine("v100_pcie")).each
+    known = load_machine("v100_pcie")
+    found = launch_of(launched, {"n": 64}, known, None, on(known, kernel, {"n": 64}))
+    assert (found.accesses.loads, found.accesses.stores) == (2 * 64**2, 64**2)
+
+
+@pytest.mark.parametrize("machine", ["v100_pcie", "t4"])
+def test_a_block_with_a_single_thread_takes_no_work_from_the_others(machine: str) -> None:
+    """257 threads are one block of 256 and one of 1, whose multiprocessor has nearly nothing to do."""
+    gemv = kernel_of(
+        "kernel k(n, m):\n    in A: f64[n, m], x: f64[m]\n    inout y: f64[n]\n"
+        "    for i in range(n), j in range(m):\n        y[i] += A[i, j] * x[j]\n"
+    )
+    one, two = (expected_s(machine, gemv, {"n": n, "m": 2048}) for n in (256, 257))
+    assert two == pytest.approx(one, rel=0.02)
