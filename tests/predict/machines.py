@@ -36,3 +36,14 @@ def work(type_name: str = "f64", *, pairs: int = 0, **classes: int) -> WorkAt:
 def moving_of(found: Prediction, kernel: Kernel, sizes: Mapping[str, int], given: Machine, options: Options) -> Moving:
     """What the hardware moves in one launch, beside the prediction of its bound."""
     return _moving(_checked(kernel, sizes, given, options), found)
+
+
+def of_lines(lines: int) -> Machine:
+    """A machine whose last cache has so many lines of 64 B, and all stores load their lines first."""
+    return machine(
+        "peak f64 fma 10 GFLOP/s",
+        "cache L1 1 KiB, 200 GB/s, line 64 B, write_allocate",
+        f"cache L2 {lines * 64} B, 40 GB/s, line 64 B, write_allocate",
+        "memory DRAM 16 GiB, 10 GB/s",
+        "transfers serial",
+    )

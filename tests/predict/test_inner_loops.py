@@ -29,7 +29,7 @@ from roofdsl.predict.inner_loops import inner_loops
 from roofdsl.predict.kernel import _checked, _levels_of, predict
 from roofdsl.predict.on_cores import on_cores
 from roofdsl.predict.options import Options
-from tests.predict.machines import kernel_of, machine
+from tests.predict.machines import kernel_of, machine, of_lines
 
 HASWELL = load_machine("haswell_e5_2695v3")
 STATED = Options(code=Code("stated"), accesses="compiled")
@@ -70,16 +70,6 @@ LOOPS: dict[str, tuple[str, Callable[[int], Accesses]]] = {
 }
 
 
-def small(lines: int) -> Machine:
-    return machine(
-        "peak f64 fma 10 GFLOP/s",
-        "cache L1 1 KiB, 200 GB/s, line 64 B, write_allocate",
-        f"cache L2 {lines * 64} B, 40 GB/s, line 64 B, write_allocate",
-        "memory DRAM 16 GiB, 10 GB/s",
-        "transfers serial",
-    )
-
-
 def lru(lines: int, order: list[str], at: int) -> list[tuple[int, int]]:
     """(loaded, stored) bytes of each loop in iteration `at`: a line counts as stored by the loop that changes it."""
     cache: OrderedDict[tuple[str, int], bool] = OrderedDict()
@@ -108,7 +98,7 @@ def test_each_inner_loop_moves_what_its_own_accesses_miss(order: list[str], line
     body = "".join(LOOPS[name][0] for name in order)
     arrays = "    in A: f64[n + 2, n]\n    inout B, C: f64[n, n], x: f64[n]\n"
     kernel = kernel_of(f"kernel k(n):\n{arrays}    for i in range(n):\n{body}")
-    found = inner_loops(_checked(kernel, {"n": N}, small(lines), Options()), _levels_of)
+    found = inner_loops(_checked(kernel, {"n": N}, of_lines(lines), Options()), _levels_of)
     assert found is not None and found.passes == N
     moved = found.moved()
     for name, room in (("L2", 16), ("DRAM", lines)):
@@ -149,8 +139,8 @@ def test_a_loop_that_strides_from_line_to_line_is_not_told_apart() -> None:
         text += f"        for j in range(n):\n            {body}\n"
         if body == "x[j] += A[i, j]":
             even = text + text.partition("(n):\n")[2].partition("range(n):\n")[2]
-    assert inner_loops(_checked(kernel_of(even), {"n": N}, small(40), Options()), _levels_of) is not None
-    assert inner_loops(_checked(kernel_of(text), {"n": N}, small(40), Options()), _levels_of) is None
+    assert inner_loops(_checked(kernel_of(even), {"n": N}, of_lines(40), Options()), _levels_of) is not None
+    assert inner_loops(_checked(kernel_of(text), {"n": N}, of_lines(40), Options()), _levels_of) is None
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from roofdsl.predict.on_cores import on_cores
 from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
-from tests.predict.machines import kernel_of, machine
+from tests.predict.machines import kernel_of, machine, of_lines
 
 HASWELL = load_machine("haswell_e5_2695v3")
 STATED = Options(code=Code("stated"), accesses="compiled")
@@ -90,16 +90,6 @@ def summed() -> Iterator[tuple[str, int, bool]]:
             yield "x", i, True
 
 
-def small(lines: int) -> Machine:
-    return machine(
-        "peak f64 fma 10 GFLOP/s",
-        "cache L1 1 KiB, 200 GB/s, line 64 B, write_allocate",
-        f"cache L2 {lines * 64} B, 40 GB/s, line 64 B, write_allocate",
-        "memory DRAM 16 GiB, 10 GB/s",
-        "transfers serial",
-    )
-
-
 def lru(lines: int, order: list[str], warm: bool) -> list[tuple[int, int]]:
     """(loaded, stored) bytes of each nest behind an LRU cache: stored by the nest that first changes the line."""
     cache: OrderedDict[tuple[str, int], bool] = OrderedDict()
@@ -132,7 +122,7 @@ def test_each_nest_moves_what_its_own_accesses_miss(
     monkeypatch.setattr(in_core_time, "_divided_evenly", lambda *_: in_core(1.0))
     body = "".join(ACCESSES[name][0] for name in order)
     kernel = kernel_of(f"kernel k(n):\n    in A: f64[n, n]\n    inout B, C: f64[n, n], x: f64[n]\n{body}")
-    given = replace(small(lines), instructions=HASWELL.instructions)
+    given = replace(of_lines(lines), instructions=HASWELL.instructions)
     found = predict(kernel, {"n": N}, given, replace(STATED, warm=warm, accesses="written"))
     assert found.expected is not None and len(found.expected.nests) == len(order)
     for level in ("L2", "DRAM"):
