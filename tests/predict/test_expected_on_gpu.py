@@ -112,6 +112,37 @@ def test_published_products_without_tiles(
     assert 2e-9 * n**3 / expected_s(machine, kernel, {"n": n}) == pytest.approx(published, rel=0.15)
 
 
+def star(reach: int) -> Kernel:
+    """A stencil in three dimensions with so many neighbors on each side, in blocks of 256 x 1 x 2 threads."""
+    apart = range(1, reach + 1)
+    terms = [f"a[z, y, x {sign} {k}]" for k in apart for sign in "+-"]
+    terms += [f"a[z, y {sign} {k}, x]" for k in apart for sign in "+-"]
+    terms += [f"a[z {sign} {k}, y, x]" for k in apart for sign in "+-"]
+    return kernel_of(
+        "kernel k(nz, ny, nx):\n    in a: f64[nz, ny, nx]\n    out b: f64[nz, ny, nx]\n    tile z, y, x by 2, 1, 256\n"
+        f"    parallel for z in range({reach}, nz - {reach}), y in range({reach}, ny - {reach}), "
+        f"x in range({reach}, nx - {reach}):\n        b[z, y, x] = a[z, y, x] + {' + '.join(terms)}\n"
+    )
+
+
+FIVE_POINTS = kernel_of(
+    "kernel k(m, n):\n    in a: f64[m, n]\n    out b: f64[m, n]\n    tile j, i by 2, 256\n"
+    "    parallel for j in range(1, m - 1), i in range(1, n - 1):\n"
+    "        b[j, i] = 0.25 * (a[j, i - 1] + a[j, i + 1] + a[j - 1, i] + a[j + 1, i] + a[j, i])\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "updates", "published"),
+    [  # Ernst and others, JPDC 173, 2023: billions of updates per second on an A100, from their model
+        (FIVE_POINTS, {"m": 15000, "n": 15000}, 15000**2, 87),
+        (star(4), {"nz": 512, "ny": 512, "nx": 640}, 512 * 512 * 640, 50),
+    ],
+)
+def test_published_stencils(kernel: Kernel, sizes: Mapping[str, int], updates: int, published: float) -> None:
+    assert updates * 1e-9 / expected_s("a100_40", kernel, sizes) == pytest.approx(published, rel=0.1)
+
+
 @pytest.mark.skipif(not MEASURED.exists(), reason="the published measurements are not here")
 @pytest.mark.parametrize("machine", ["v100_pcie", "t4", "a100_40_pcie"])
 def test_published_additions(machine: str) -> None:
