@@ -100,7 +100,7 @@ CORE_ATTRIBUTES = (
     Attribute(
         "learned", _CORE, "count", "learned",
         "the most calls of functions per launch whose branches the core remembers; without `remembered`, also the most "
-        "iterations of a loop over data, such as the rows of a sparse matrix",
+        "iterations of a loop over data (such as the rows of a sparse matrix) whose branches it remembers",
         example="2048", shown="{number} calls learned",
     ),
     Attribute(
