@@ -21,7 +21,8 @@ from roofdsl.loops.sized import Sized, sized
 
 UNROLLED = 4
 """The iterations of an innermost loop that nvcc puts into one round if it does not know their number: see the PTX of
-the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads. Loads of
+the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads, but not
+for a sum over the whole loop. Loads of
 an array that the loop also stores to stay where they are."""
 
 POINTER = 2
@@ -59,13 +60,19 @@ class FirstCache(Record):
         return max(Fraction(lines), accesses / self.units, accesses * element_bytes / self.cycle_bytes)
 
 
-def warp_accesses_at(
-    kernel: Kernel, params: Mapping[str, int], warp: int, cache: FirstCache, block: Mapping[str, int]
+def warp_accesses_at(  # noqa: PLR0917
+    kernel: Kernel,
+    params: Mapping[str, int],
+    warp: int,
+    cache: FirstCache,
+    block: Mapping[str, int],
+    summing: int | None = None,
 ) -> WarpAccesses:
     """The accesses of a launch of `kernel`, whose loops over threads are outermost and marked parallel.
 
-    block: threads of a block along each of these loops, x first; nothing for a single thread. Scalars count as one
-    access of one thread. Raises CommandError for missing or illegal sizes, and TooHard.
+    block: threads of a block along each of these loops, x first; nothing for a single thread. summing: the threads of a
+    launch that adds up a whole loop, if this is the only loop over threads: the code lets the compiler unroll it.
+    Scalars count as one access of one thread. Raises CommandError for missing or illegal sizes, and TooHard.
     """
     at = sized(kernel, params)
     loads, stores = (int(size > 0) for size in scalar_bytes(at.kernel))
@@ -82,8 +89,8 @@ def warp_accesses_at(
         loads, stores = loads + kept.times * kept.loaded, stores + kept.times * kept.stored
         body = kept.places[0].position[: kept.depth]
         own = Fraction(kept.times)
-        if _is_unrolled(kept, threads):
-            own /= _unrolled(kept, touched)
+        if summing is not None or _is_unrolled(kept, threads):
+            own /= _unrolled(kept, touched, summing)
             looping[body] = max(looping.get(body, Fraction(0)), own)
             addressing += POINTER * (own if _is_adjacent(kept) else kept.times)
         if kept.loaded:  # what is loaded in one body is requested together
@@ -131,14 +138,15 @@ def _is_unrolled(kept: Kept, threads: Collection[str]) -> bool:
     return 0 < kept.depth == len(loops) and loops[-1].var not in threads
 
 
-def _unrolled(kept: Kept, touched: Any) -> Fraction:
-    """How many iterations of its innermost loop are in one round."""
+def _unrolled(kept: Kept, touched: Any, entered: int | None) -> Fraction:
+    """How many iterations of its innermost loop are in one round. entered: how often this loop begins, if known."""
     import islpy as isl
 
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
 
-    entered = number(cardinality(touched.domain().project_out(isl.dim_type.set, kept.depth - 1, 1)))
+    if entered is None:
+        entered = number(cardinality(touched.domain().project_out(isl.dim_type.set, kept.depth - 1, 1)))
     return max(Fraction(1), min(Fraction(UNROLLED), Fraction(kept.times, entered))) if entered else Fraction(1)
 
 

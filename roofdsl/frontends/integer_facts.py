@@ -64,6 +64,7 @@ class Facts:
     def not_negative(self, value: Poly) -> bool:
         """Whether `value` >= 0 is proven at every iteration, for all positive parameters."""
         depth = len(self.ranges)
+        value = value.without_factor()
         return any(_Proof(self.ranges).not_negative(value - least, depth) for least in (Poly({}), *self.known))
 
     def smallest_of(self, values: Sequence[Poly]) -> tuple[Poly, ...]:

@@ -7,6 +7,7 @@ Front ends compute with these, put values in for names, and turn them into expre
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import gcd
 
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
@@ -82,6 +83,11 @@ class Poly:
                 product = tuple(sorted((*m, *n), key=str))
                 terms[product] = terms.get(product, 0) + c * d
         return Poly(terms)
+
+    def without_factor(self) -> Poly:
+        """The polynomial over the greatest positive number that divides all of its coefficients; it has its sign."""
+        factor = gcd(*self.terms.values())
+        return self if factor <= 1 else Poly({m: c // factor for m, c in self.terms.items()})
 
     @property
     def value(self) -> int | None:

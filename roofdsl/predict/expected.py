@@ -129,6 +129,8 @@ class Expected(Record):
         if self.relaxed_s is None or not self.relaxed_s:
             return []
         speedup = float(self.expected_s / self.relaxed_s)
+        if round(speedup, 2) == 1:
+            return []
         return [{"remedy": "--math relaxed", "expected_s": float(self.relaxed_s), "speedup": speedup}]
 
 

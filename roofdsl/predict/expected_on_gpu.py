@@ -42,6 +42,8 @@ UNEVEN = "the last wave of blocks does not fill the multiprocessors"
 IDLE = "some threads of warps have nothing to do"
 ONE_BY_ONE = "a thread starts at most one instruction per cycle, and there are too few threads"
 WAITING = "threads wait for what they load: too little is in flight to hide it"
+STARTING = "threads start and store: too little is in flight to hide it"
+ALONE = "one thread does everything, because no loop has independent iterations"
 SMALLER = "larger sizes, or smaller blocks"
 MORE = "more threads, or more loads in each"
 
@@ -101,7 +103,8 @@ def launch_of(
             in_use = Fraction(prod(trips), own.warp * prod(-(-n // along) for n, along in of_warps))
         waves = Waves(blocks, orders.resident, orders.units, min(1.0, of_block / threads))
     try:
-        accesses = warp_accesses_at(code, values, own.warp, _first_cache(machine), how.threads())
+        summing = threads if how.most_blocks is not None and len(how.loops) == 1 else None
+        accesses = warp_accesses_at(code, values, own.warp, _first_cache(machine), how.threads(), summing)
         is_as_written = accesses.loads + accesses.stores >= access_count(sized(kernel, values))
     except CommandError as error:
         raise NoTime(error.message) from None
@@ -122,10 +125,17 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, nam
 
     longest, even_s = own.longest
     reach(_slower(longest, launch, machine), "", even_s)
-    reach(FEW if launch.waves.blocks < launch.waves.units else UNEVEN, SMALLER, spread_s(own, launch.waves))
-    reach(ONE_BY_ONE, MORE, own.issue * launch.waves.count)
+    few, smaller, issuing, waiting, more = FEW, SMALLER, ONE_BY_ONE, WAITING, MORE
+    if launch.waves.blocks >= launch.waves.units:
+        few = UNEVEN
+    if not launch.accesses.loads:
+        waiting = STARTING
+    if launch.threads == 1:  # larger sizes or smaller blocks do not change that
+        few, issuing, waiting, smaller, more = ALONE, ALONE, ALONE, "", ""
+    reach(few, smaller, spread_s(own, launch.waves))
+    reach(issuing, more, own.issue * launch.waves.count)
     work_s = Fraction(waiting_s(own, launch.waves))
-    reach(WAITING, MORE, work_s)
+    reach(waiting, more, work_s)
     ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
     shared = tuple((level, Fraction(time_s)) for level, time_s in own.shared)
     return Expected(
@@ -187,10 +197,20 @@ def _first_cache(machine: Machine) -> FirstCache:
 
 
 def _waits_s(launch: Launch, machine: Machine) -> float:
-    """Seconds that a thread waits if it has the machine to itself: it starts, makes its first round, and the others."""
-    rounds = max(1.0, float(launch.accesses.rounds / launch.threads))
+    """Seconds that a thread waits if it has the machine to itself: it starts, and makes its rounds."""
+    start_s, each_s = _start_and_round_s(launch, machine)
+    return start_s + each_s * max(1.0, float(launch.accesses.rounds / launch.threads))
+
+
+def _start_and_round_s(launch: Launch, machine: Machine) -> tuple[float, float]:
+    """Seconds of the start of a thread, and of one of its rounds. A stream's latency is the time for both, if the round
+    waits for the memory.
+    """
     latency_s = launch.stream.latency_s
-    return latency_s + (rounds - 1) * round_s(machine, _missed(launch, machine), latency_s)
+    if not launch.accesses.loads:
+        return latency_s, 0.0
+    start_s = max(0.0, latency_s - round_s(machine, {}, latency_s))
+    return start_s, round_s(machine, _missed(launch, machine), latency_s)
 
 
 def _missed(launch: Launch, machine: Machine) -> dict[str, float]:
@@ -243,16 +263,14 @@ def _assumed(launch: Launch, machine: Machine, name: str) -> tuple[str, ...]:
     of = f" of {name}, which takes longest" if name else ""
     rounds, waves = max(1, round(launch.accesses.rounds / launch.threads)), launch.waves.count
     run = "one thread" if launch.threads == 1 else f"{waves:,} wave{'' if waves == 1 else 's'} of blocks"
+    free = () if machine.launch_s is not None else (f"{machine.name} states no `launch` time, so launches take none",)
     if not launch.accesses.loads:
-        return (f"expected time{of}: {run}; a thread takes {show_time(Fraction(launch.stream.latency_s))} to start",)
+        return (
+            *free,
+            f"expected time{of}: {run}; a thread takes {show_time(Fraction(launch.stream.latency_s))} to start",
+        )
     times = "once" if rounds == 1 else f"{rounds:,} times"
     who = "it" if launch.threads == 1 else "a thread"
-    return (f"expected time{of}: {run}; {who} waits for its loads {times}, {_wait_words(launch, machine)}",)
-
-
-def _wait_words(launch: Launch, machine: Machine) -> str:
-    latency_s = launch.stream.latency_s
-    if launch.accesses.rounds <= launch.threads:
-        return f"for {show_time(Fraction(latency_s))}"
-    each = round_s(machine, _missed(launch, machine), latency_s)
-    return f"the first time for {show_time(Fraction(latency_s))}, then for {show_time(Fraction(each))} each"
+    start, each = (show_time(Fraction(time_s), 3) for time_s in _start_and_round_s(launch, machine))
+    waits = f"waits for its loads {times}, for {each}{' each' if rounds > 1 else ''}"
+    return (*free, f"expected time{of}: {run}; {who} takes {start} to start, and {waits}")

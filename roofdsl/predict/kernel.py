@@ -36,7 +36,7 @@ from roofdsl.predict.idempotent_kernels import changes_nothing_again
 from roofdsl.predict.in_core_time import Code, composed, inner_cores, with_expected, without_in_core
 from roofdsl.predict.index_array_checks import check_available, values_given
 from roofdsl.predict.inner_loops import inner_loops
-from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
+from roofdsl.predict.kernel_launches import BY_DATA, MANY_LAUNCHES, launches_of_kernel, why_so_many
 from roofdsl.predict.launch_statements import nests_alone
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.options import DEFAULTS, Options
@@ -151,6 +151,8 @@ def _bound(case: Case) -> tuple[Prediction, Crossing]:
     warnings = prediction.warnings + moved.warnings + _warnings(kernel, machine, options, footprint, latency)
     if launches.count >= MANY_LAUNCHES and prediction.bounds[0] == "launch":
         warnings += (why_so_many(kernel, values, launches.count),)
+    if launches.why == BY_DATA:
+        warnings += (BY_DATA,)
     assumed = prediction.assumptions + moved.assumptions + assumed_state(prediction, machine, warm=options.warm)
     found = replace(
         prediction,

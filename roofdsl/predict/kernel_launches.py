@@ -15,8 +15,8 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.affine import is_positive
-from roofdsl.loops.integers import Compare, Const, Sym, sub
-from roofdsl.loops.model import Count, For, If, Kernel, Node
+from roofdsl.loops.integers import Compare, Const, IntExpr, Sym, sub
+from roofdsl.loops.model import Count, For, If, Kernel, Node, Read
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
@@ -33,6 +33,8 @@ MOST_SIZES = 64
 
 
 SEVERAL = "it is more than one launch"
+
+BY_DATA = "data choose how often the host launches it, and one launch is counted"
 
 NOTHING_RUNS = "none of its loops has iterations, so nothing is launched"
 
@@ -95,6 +97,8 @@ def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> Ker
     steps = _steps(kernel)
     if isinstance(steps, str):
         return whole(steps)
+    if _by_data(steps):
+        return whole(BY_DATA)
     env = dict(kernel.constants) | dict(values)
     walk = _Walk(env, line_bytes)
     try:
@@ -105,6 +109,31 @@ def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> Ker
         return whole(NOTHING_RUNS, len(made))
     found = _each(kernel, made, env)
     return KernelLaunches(tuple(found), sum(launch.times for launch in found), sampled=walk.sampled)
+
+
+def _by_data(steps: Sequence[Step]) -> bool:
+    """Whether loops over threads, or loops of the host, have bounds that read an index array."""
+    from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
+
+    for step in steps:
+        match step:
+            case Call(dims=dims):
+                bounds = [bound for dim in dims for bound in (dim.start, dim.stop, dim.step)]
+            case HostLoop(start=start, stop=stop, step=by, body=body):
+                if _by_data(body):
+                    return True
+                bounds = [start, stop, by]
+            case HostIf(then=then, orelse=orelse):
+                if _by_data(then) or _by_data(orelse):
+                    return True
+                bounds = []
+        if any(_reads(bound) for bound in bounds):
+            return True
+    return False
+
+
+def _reads(bound: IntExpr) -> bool:
+    return isinstance(bound, Read) or any(_reads(part) for part in bound.args())
 
 
 def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env: Mapping[str, int]) -> list[Launched]:

@@ -34,7 +34,8 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
     for touched in touching(at.kernel):
         placed = touched.placed
         points = unfolded(at, placed)
-        block = blocks.get(id(placed.statement), {})
+        # The bounds of a loop over threads are read outside of it.
+        block = {name: n for name, n in blocks.get(id(placed.statement), {}).items() if name in points.turns}
         together = [points.turns[n.var] // block.get(n.var, 1) for n in placed.loops]
         if block:
             thread, stride = 0, 1  # a thread's number in its block, x first

@@ -19,7 +19,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.operators.bandwidth import stream_rate
 from roofdsl.operators.launch import DISPATCH_S
 from roofdsl.predict.expected_of_launches import IN_SEQUENCE
-from roofdsl.predict.expected_on_gpu import FEW, WAITING, launch_of
+from roofdsl.predict.expected_on_gpu import ALONE, FEW, STARTING, launch_of
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.kernel_launches import launches_of_kernel
@@ -182,7 +182,40 @@ def test_one_thread_waits_for_each_of_its_loads() -> None:
     assert found.expected is not None
     time_s = float(found.expected.expected_s - found.expected.launch_s)
     assert n / 4 * latencies["L1"] < time_s < 2.1 * n * latencies["HBM"]
-    assert found.expected.causes[0].cause == WAITING
+    assert [c.cause for c in found.expected.causes if c.remedy] == []
+    assert found.expected.causes[0].cause == ALONE
+
+
+def test_a_fill_loads_nothing() -> None:
+    """Its threads wait for their start and their stores, whose latency is shorter than that of loads."""
+    fill = kernel_of("kernel k(n):\n    out y: f32[n]\n    for i in range(n):\n        y[i] = 0\n")
+    machine, n = load_machine("h100_pcie"), 114 * 2048 * 100
+    found = on(machine, fill, {"n": n}).expected
+    assert found is not None
+    assert STARTING in {cause.cause for cause in found.causes}
+    rate = stream_rate(machine, 0, 4, 4.0 * 114 * 2048)
+    assert 4 * n / float(found.expected_s - found.launch_s) == pytest.approx(rate, rel=0.02)
+
+
+def test_loads_that_hit_the_first_cache_wait_less_for_it() -> None:
+    """An outer product loads elements that other threads have loaded: waves do not each wait for the memory."""
+    outer = kernel_of(
+        "kernel k(n):\n    in a, b: f32[n]\n    out C: f32[n, n]\n"
+        "    for i in range(n), j in range(n):\n        C[i, j] = a[i] * b[j]\n"
+    )
+    machine = load_machine("h200")
+    found = on(machine, outer, {"n": 20_000}).expected
+    assert found is not None
+    start_s = 695e-9 - 342.7e-9
+    waves = 20_000**2 / (132 * 2048)
+    assert float(found.expected_s) < waves * (start_s + 141.5e-9) + 1.1 * 4 * 20_000**2 / 4482e9
+
+
+def test_sums_over_a_whole_loop_are_unrolled() -> None:
+    """2^20 threads of the first launch would be too many: 1,024 blocks of 256 threads add up 40 elements each."""
+    total = kernel_of("kernel k(n):\n    in a: f64[n]\n    inout s: f64\n    for i in range(n):\n        s += a[i]\n")
+    found = on("v100_pcie", total, {"n": 40 * 1024 * 256})
+    assert any("waits for its loads 10 times" in note for note in found.assumptions)
 
 
 def test_blocks_that_leave_multiprocessors_without_work() -> None:

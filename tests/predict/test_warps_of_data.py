@@ -12,9 +12,13 @@ from roofdsl.counts.work_at import work_at
 from roofdsl.counts.work_record import WorkAt
 from roofdsl.machine.find import load_machine
 from roofdsl.matrices.attach import with_data
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import predict
+from roofdsl.predict.kernel_launches import BY_DATA
+from roofdsl.predict.options import Options
 from roofdsl.predict.warps_of_data import warp_bytes_of_data
 from tests.models.shipped import model
+from tests.oracle.loading import kernel_of
 from tests.oracle.sparse import places
 
 Touch = tuple[str, int, bool]
@@ -91,3 +95,16 @@ def test_loops_without_a_known_sum_are_gone_through() -> None:
     rowptr, frontier = kernel.data.values["rowptr"], kernel.data.values["frontier"]
     found: WorkAt = work_at(kernel, sizes)
     assert found.total == int((rowptr[frontier + 1] - rowptr[frontier]).sum())
+
+
+def test_data_choose_the_size_of_launches() -> None:
+    """The loop over the entries of a row is spread over threads, and the host goes from row to row."""
+    text = (
+        "kernel k(n, m, nnz):\n    in ptr: i32[n + 1], idx: i32[nnz] index(m)\n    in x: f64[m]\n    out y: f64[nnz]\n"
+        "    assume ptr rises from 0 to nnz\n    for i in range(n), k in range(ptr[i], ptr[i + 1]):\n"
+        "        y[k] = 2 * x[idx[k]]\n"
+    )
+    kernel, sizes = with_data(kernel_of(text), ["ptr,idx=random:n=300,row=5,seed=1"], {})
+    found = predict(kernel, sizes, load_machine("h200"), Options(code=Code()))
+    assert BY_DATA in found.warnings and found.no_expected == BY_DATA
+    assert found.levels[0].loads_bytes is not None and found.levels[0].loads_bytes > 16 * sizes["nnz"]
