@@ -180,11 +180,14 @@ def _nest_on_several(
         return sum((max(one_core_s * busiest, least_s * share) for share, busiest in phases), Fraction(0))
 
     *rungs, launched = found.ladder
-    least = _least_s(single, machine, cores)
-    ladder = [replace(rung, reached_s=max(rung.reached_s * part, least)) for rung in rungs]
-    if part * cores > 1:
-        ladder.insert(0, Rung(UNEVEN, divided.remedy(cores), max(single.bound_s * part, least)))
+    least, ladder = _least_s(single, machine, cores), list[Rung]()
     work_s = work(found.expected_s - found.launch_s)
+    if part * cores > 1:
+        ladder.append(Rung(UNEVEN, divided.remedy(cores), max(single.bound_s * part, least)))
+    for rung in rungs:
+        if rung.reached_s < single.bound_s:  # from here on, less is moved than the bound counts
+            least = min(least, work_s)
+        ladder.append(replace(rung, reached_s=max(rung.reached_s * part, least)))
     waiting = Rung(f"all cores share {shared}", "a working set that fits into a nearer cache", Fraction(0))
     ladder.append(replace(waiting, reached_s=max(ladder[-1].reached_s, work_s)))
     ladder.append(replace(launched, reached_s=work_s + found.launch_s))

@@ -110,3 +110,16 @@ def test_a_program_that_is_repeated_has_the_rates_of_the_busy_cores() -> None:
     assert rows.expected is not None and not rows.levels[-1].bytes
     rate = machine.last_cache.bandwidth_bytes_per_s if machine.last_cache else 0
     assert float(rows.expected.expected_s) == pytest.approx(24 * 1.5e6 / float(rate * Fraction(3, 20)), rel=1e-2)
+
+
+def test_fewer_lines_than_a_convention_counts_are_a_cause_on_all_cores() -> None:
+    """`traffic write_allocate` counts all lines that stores begin, and the hardware loads a quarter of them first."""
+    fill = kernel_of(
+        "kernel k(n):\n    traffic write_allocate\n    out y: f64[n]\n    for i in range(n):\n        y[i] = 1\n"
+    )
+    machine = slower_alone()
+    quarter = tuple(replace(c, write_allocate=Fraction(1, 4)) for c in machine.caches)
+    found = predict(fill, {"n": 10**7}, replace(machine, caches=quarter), CODE)
+    assert found.expected is not None and found.expected.expected_s < found.bound_s
+    (cause,) = (c for c in found.expected.causes if c.share_s < 0)
+    assert cause.cause.startswith("stores load fewer lines first")
