@@ -14,7 +14,6 @@ from fractions import Fraction
 from math import prod
 
 from roofdsl.counts.compiled_warps import FirstCache, WarpAccesses, warp_accesses_at
-from roofdsl.counts.traffic_at import access_count
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.block_shape import lanes
@@ -72,6 +71,8 @@ def launch_of(
     """The launch of `launched`, whose terms of the bound are those of `bound`. block: the needs of its thread blocks,
     if they are given. Raises NoTime.
     """
+    from roofdsl.counts.traffic_at import access_count
+
     kernel, own = launched.kernel, machine.multiprocessor
     assert kernel is not None and own is not None
     if bound.unit is not None:
