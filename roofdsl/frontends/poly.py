@@ -179,6 +179,22 @@ def as_poly(value: Poly | int) -> Poly:
     return value if isinstance(value, Poly) else Poly.number(value)
 
 
+def quotient_of(of: Poly, by: Poly) -> Poly | None:
+    """The quotient if it is exact, and `by` is one term or the same polynomial; otherwise None."""
+    if len(by.terms) != 1:
+        return Poly.number(1) if of == by and by.terms else None
+    ((names, factor),) = by.terms.items()
+    found = {}
+    for m, c in of.terms.items():
+        rest = list(m)
+        if c % factor or any(rest.count(name) < names.count(name) for name in names):
+            return None
+        for name in names:
+            rest.remove(name)
+        found[tuple(rest)] = c // factor
+    return Poly(found)
+
+
 def quotient(op: str, of: Poly, by: int) -> Poly:
     """`of // by` or `of % by`, rounded down; a plain polynomial if the remainder is a number: (2*n + 1) // 2 is n."""
     if all(c % by == 0 for m, c in of.terms.items() if m):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from roofdsl.frontends.poly import Poly, quotient
+from roofdsl.frontends.poly import Poly, quotient, quotient_of
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import For
@@ -65,3 +65,15 @@ def test_a_negated_quotient_has_parentheses() -> None:
     assert repr(-third) == "-(n // 3)"
     assert repr(-third * Poly.name("j")) in {"-(n // 3) * j", "-j * (n // 3)"}
     assert repr(Poly.name("i") - third) == "i - n // 3"
+
+
+def test_exact_quotients() -> None:
+    n, m = Poly.name("n"), Poly.name("m")
+    assert quotient_of(n * 6, Poly.number(3)) == n * 2
+    assert quotient_of(n * m * 4 + n * 2, n * 2) == m * 2 + 1
+    assert quotient_of(n + 1, n + 1) == Poly.number(1)
+    assert quotient_of(n * n, m) is None
+    assert quotient_of(n * 3, Poly.number(2)) is None
+    assert quotient_of(n, Poly.number(0)) is None
+    assert (n * 8 - 16).without_factor() == n - 2
+    assert (n * -8 + 16).without_factor() == n * -1 + 2

@@ -13,7 +13,7 @@ from roofdsl.frontends.c.loops import nested
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer
 from roofdsl.frontends.integer_facts import Range
-from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.poly import Poly, quotient_of
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
@@ -63,10 +63,11 @@ class MemoryCalls:
     def _elements(self, bytes_: Any, type_: CType, where: Pointer, node: Any) -> Poly:
         size = self.values.pointers.layouts.size(type_, node)
         total = self.values.integer(bytes_, "the number of bytes")
-        if any(c % size for c in total.terms.values()):
+        found = quotient_of(total, Poly.number(size))
+        if found is None:
             message = f"{total} bytes are not shown to be whole elements of `{where.array.name}`, of {size} bytes each"
             raise Refused("c-type", message, bytes_, f"write `n * sizeof(*{where.array.name})` for n elements")
-        return Poly({m: c // size for m, c in total.terms.items()})
+        return found
 
     def _filled(self, byte: Any, type_: CType) -> Value:
         """The number whose bytes all have one value: 0, or -1 as an integer."""
@@ -112,30 +113,11 @@ def _shape(context: Context, where: Pointer, count: Poly) -> tuple[Poly, ...] | 
         begin -= 1  # `&A[i][0]` and more than a row: `A[i]`, and rows
     inner = dims[begin:]
     for dim in reversed(inner):
-        rows = None if dim is None else _divided(count, dim)
+        rows = None if dim is None else quotient_of(count, dim)
         if rows is None:
             return (count,) if begin == len(dims) else None
         count = rows
     return (count, *(d for d in inner if d is not None))
-
-
-def _divided(count: Poly, dim: Poly) -> Poly | None:
-    """`count / dim` without remainder."""
-    if dim.value is not None:
-        exact = dim.value > 0 and all(c % dim.value == 0 for c in count.terms.values())
-        return Poly({m: c // dim.value for m, c in count.terms.items()}) if exact else None
-    if len(dim.terms) != 1:
-        return Poly.number(1) if count == dim else None
-    ((names, factor),) = dim.terms.items()
-    found = {}
-    for m, c in count.terms.items():
-        rest = list(m)
-        if c % factor or any(rest.count(name) < names.count(name) for name in names):
-            return None
-        for name in names:
-            rest.remove(name)
-        found[tuple(rest)] = c // factor
-    return Poly(found)
 
 
 def _at(place: Pointer, shape: tuple[Poly, ...], counters: tuple[Poly, ...]) -> Pointer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.poly import Poly, quotient_of
 from roofdsl.frontends.python.calls import Call
 from roofdsl.frontends.python.context import Again
 from roofdsl.frontends.python.creation import Creation
@@ -93,18 +93,3 @@ class Arrangements(Creation):
         """numpy's diagonal can only be read, so it is no view that takes stores."""
         found = self.indexing.diagonal(self.arithmetic.shaped(self.one(call, "a"), call.node), call.node)
         return replace(found, view=None)
-
-
-def quotient_of(size: Poly, by: Poly) -> Poly | None:
-    """An exact quotient of sizes; None if there is none."""
-    if by.value is not None and by.value > 0 and all(c % by.value == 0 for c in size.terms.values()):
-        return Poly({m: c // by.value for m, c in size.terms.items()})
-    if len(size.terms) == len(by.terms) == 1:
-        ((top, c),), ((low, d),) = size.terms.items(), by.terms.items()
-        rest = list(top)
-        for name in low:
-            if name in rest:
-                rest.remove(name)
-        if len(rest) == len(top) - len(low) and c % d == 0:
-            return Poly({tuple(rest): c // d})
-    return None
