@@ -4,8 +4,7 @@ one by one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -29,13 +28,11 @@ from roofdsl.predict.inner_loops import inner_loops
 from roofdsl.predict.kernel import _checked, _levels_of, predict
 from roofdsl.predict.on_cores import on_cores
 from roofdsl.predict.options import Options
+from tests.oracle.lru_parts import Accesses, parts_behind
 from tests.predict.machines import kernel_of, machine, of_lines
 
 HASWELL = load_machine("haswell_e5_2695v3")
 STATED = Options(code=Code("stated"), accesses="compiled")
-
-Accesses = Iterator[tuple[str, int, bool]]
-"""Each access: array, element, whether it is a store."""
 
 
 # ---- bytes ----
@@ -71,25 +68,8 @@ LOOPS: dict[str, tuple[str, Callable[[int], Accesses]]] = {
 
 
 def lru(lines: int, order: list[str], at: int) -> list[tuple[int, int]]:
-    """(loaded, stored) bytes of each loop in iteration `at`: a line counts as stored by the loop that changes it."""
-    cache: OrderedDict[tuple[str, int], bool] = OrderedDict()
-    found: list[tuple[int, int]] = []
-    for i in range(at + 1):
-        found = []
-        for name in order:
-            loaded = stored = 0
-            for array, element, is_store in LOOPS[name][1](i):
-                line = (array, element // 8)
-                if line not in cache:
-                    loaded += 64
-                    if len(cache) == lines:
-                        cache.popitem(last=False)
-                    cache[line] = False
-                cache.move_to_end(line)
-                if is_store and not cache[line]:
-                    cache[line], stored = True, stored + 64
-            found.append((loaded, stored))
-    return found
+    """(loaded, stored) bytes of each loop in iteration `at`."""
+    return parts_behind(lines, (LOOPS[name][1](i) for i in range(at + 1) for name in order))[-len(order) :]
 
 
 @pytest.mark.parametrize("lines", [17, 40, 100, 400])

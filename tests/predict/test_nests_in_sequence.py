@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import permutations
@@ -28,6 +27,7 @@ from roofdsl.predict.on_cores import on_cores
 from roofdsl.predict.options import Options
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
+from tests.oracle.lru_parts import parts_behind
 from tests.predict.machines import kernel_of, machine, of_lines
 
 HASWELL = load_machine("haswell_e5_2695v3")
@@ -91,23 +91,8 @@ def summed() -> Iterator[tuple[str, int, bool]]:
 
 
 def lru(lines: int, order: list[str], warm: bool) -> list[tuple[int, int]]:
-    """(loaded, stored) bytes of each nest behind an LRU cache: stored by the nest that first changes the line."""
-    cache: OrderedDict[tuple[str, int], bool] = OrderedDict()
-    found: list[tuple[int, int]] = []
-    for name in order * (2 if warm else 1):
-        loaded = stored = 0
-        for array, element, is_store in ACCESSES[name][1]():
-            line = (array, element // 8)
-            if line not in cache:
-                loaded += 64
-                if len(cache) == lines:
-                    cache.popitem(last=False)
-                cache[line] = False
-            cache.move_to_end(line)
-            if is_store and not cache[line]:
-                cache[line], stored = True, stored + 64
-        found.append((loaded, stored))
-    return found[-len(order) :]
+    """(loaded, stored) bytes of each nest of a launch; of the second one with warm caches."""
+    return parts_behind(lines, (ACCESSES[name][1]() for name in order * (2 if warm else 1)))[-len(order) :]
 
 
 @pytest.mark.parametrize("warm", [False, True])
