@@ -77,44 +77,36 @@ def kept_at(at: Sized) -> tuple[Kept, ...]:
 
     found = []
     with limited(f"the registers of kernel {at.name}"):
-        groups = _groups(list(_uses(at)))
-        for group in groups:
-            others = [u for g in groups if g is not group for u in g]
-            for together in _shared(group, others, _meet):
-                first, writes = together[0], any(u.writes for u in together)
-                depth = _depth(first, writes, others, _meet)
-                places = tuple(u.placed for u in together)
-                found.append(Kept(places, first.element, depth, _times(first, depth), first.reads, writes))
+        for together, others in _registers(at, _meet):
+            first, writes = together[0], any(u.writes for u in together)
+            depth = _depth(first, writes, others, _meet)
+            places = tuple(u.placed for u in together)
+            found.append(Kept(places, first.element, depth, _times(first, depth), first.reads, writes))
     return tuple(found)
 
 
 def seen_at(at: Sized, threads: Collection[str] = ()) -> tuple[Kept, ...]:
     """All registers of a kernel for a compiler that compares subscripts, and proves nothing about loops.
 
-    In `A[i, j] -= A[i, k] * A[k, j]` with k innermost, it cannot know that A[i, j] is none of the other elements. So it
-    stores A[i, j] in each iteration. It does not load it again, since it has the value that it stored. The load and the
-    store of such an element are two entries. Nothing moves out of the condition around it, nor out of the loops over
-    `threads`, each of which has its own registers. Raises TooHard.
+    In `A[i, j] -= A[i, k] * A[k, j]` with k innermost, it cannot know that A[i, j] is not one of the elements that are
+    loaded. So it stores A[i, j] in each iteration, but it does not load it again, since it has the stored value. The
+    load and the store of such an element are two entries. Nothing moves out of the condition around it, nor out of the
+    loops over `threads`, each of which has its own registers. Raises TooHard.
     """
     from roofdsl.sets.library import limited
 
     found = []
     with limited(f"the registers of kernel {at.name}"):
-        groups = _groups(list(_uses(at)))
-        for group in groups:
-            others = [u for g in groups if g is not group for u in g]
-            for together in _shared(group, others, _may_meet):
-                first, places = together[0], tuple(u.placed for u in together)
-                own = [k + 1 for k, loop in enumerate(first.placed.loops) if loop.var in threads]
-                least = max((*own, *(at for at, _ in first.placed.guards)), default=0)
-                into, out = (max(least, _depth(first, writes, others, _may_meet)) for writes in (False, True))
-                writes = any(u.writes for u in together)
-                if first.reads and (into != out or not writes):
-                    found.append(Kept(places, first.element, into, _times(first, into), True, False))
-                if writes:
-                    found.append(
-                        Kept(places, first.element, out, _times(first, out), first.reads and into == out, True)
-                    )
+        for together, others in _registers(at, _may_meet):
+            first, places = together[0], tuple(u.placed for u in together)
+            own = [k + 1 for k, loop in enumerate(first.placed.loops) if loop.var in threads]
+            least = max((*own, *(at for at, _ in first.placed.guards)), default=0)
+            into, out = (max(least, _depth(first, writes, others, _may_meet)) for writes in (False, True))
+            writes = any(u.writes for u in together)
+            if first.reads and (into != out or not writes):
+                found.append(Kept(places, first.element, into, _times(first, into), True, False))
+            if writes:
+                found.append(Kept(places, first.element, out, _times(first, out), first.reads and into == out, True))
     return tuple(found)
 
 
@@ -157,6 +149,15 @@ def _groups(uses: Sequence[_Use]) -> list[list[_Use]]:
         return use.placed.position[:-1], str(use.placed.guards), use.element.array.name, str(use.element.subscripts)
 
     return [list(group) for _, group in groupby(sorted(uses, key=where), where)]
+
+
+def _registers(at: Sized, meet: _Meet) -> Iterator[tuple[list[_Use], list[_Use]]]:
+    """For each register: the uses that share it, and the uses of other elements."""
+    groups = _groups(list(_uses(at)))
+    for group in groups:
+        others = [u for g in groups if g is not group for u in g]
+        for together in _shared(group, others, meet):
+            yield together, others
 
 
 def _shared(group: list[_Use], others: Sequence[_Use], meet: _Meet) -> list[list[_Use]]:

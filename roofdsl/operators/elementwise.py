@@ -6,8 +6,9 @@ from math import ceil
 
 from roofdsl.machine.model import Machine
 from roofdsl.operators.bandwidth import stream_rate
-from roofdsl.operators.launch import instructions_per_s, multiprocessors, resident_blocks
+from roofdsl.operators.launch import multiprocessors, resident_blocks
 from roofdsl.operators.operator import BYTES, UNARY, Operator
+from roofdsl.predict.launch_time import instructions_per_s
 
 THREADS = 128
 VECTOR = 4  # elements in one access of 16 B

@@ -34,18 +34,6 @@ def multiprocessors(machine: Machine) -> tuple[int, Multiprocessor]:
     return machine.units, machine.multiprocessor
 
 
-def instructions_per_s(machine: Machine) -> float:
-    """Instructions of single threads that all schedulers start per second: each starts one of a whole warp per cycle.
-
-    Infinite for a machine without a clock.
-    """
-    units, own = multiprocessors(machine)
-    clock = machine.clock_hz
-    if clock is None:
-        return float("inf")
-    return float(units * own.schedulers * own.warp * clock)
-
-
 def resident_blocks(machine: Machine, threads: int, registers: int = 32) -> int:
     """The number of blocks of `threads` threads, each with `registers` registers, resident on one multiprocessor.
 

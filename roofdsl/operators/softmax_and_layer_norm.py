@@ -13,9 +13,10 @@ from math import ceil, exp
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.operators.bandwidth import clock_hz
-from roofdsl.operators.launch import instructions_per_s, multiprocessors, resident_blocks
+from roofdsl.operators.launch import multiprocessors, resident_blocks
 from roofdsl.operators.operator import BYTES, Operator
 from roofdsl.predict.bytes_in_flight import both_busy, latency_s, rate_of_flow
+from roofdsl.predict.launch_time import instructions_per_s
 
 NORM_THREADS = 128
 IN_REGISTERS = 1024

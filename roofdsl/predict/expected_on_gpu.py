@@ -24,7 +24,16 @@ from roofdsl.machine.quantities import show_bandwidth, show_time
 from roofdsl.predict.access_orders import orders_of
 from roofdsl.predict.expected import Cause, Expected, Rung, causes_of, launch_rung
 from roofdsl.predict.kernel_launches import Launched
-from roofdsl.predict.launch_time import Asked, Stream, Waves, round_s, spread_s, stream_of, waiting_s
+from roofdsl.predict.launch_time import (
+    Asked,
+    Stream,
+    Waves,
+    instructions_per_s,
+    round_s,
+    spread_s,
+    stream_of,
+    waiting_s,
+)
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.occupancy import Block
@@ -159,7 +168,7 @@ def _asked(launch: Launch, machine: Machine) -> Asked:
     """What a launch asks of the machine."""
     bound, memory = launch.bound, launch.bound.memory
     instructions = _instructions(launch)
-    issued_s, in_use = instructions / _instructions_per_s(machine), float(launch.in_use)
+    issued_s, in_use = instructions / instructions_per_s(machine), float(launch.in_use)
     cycles = launch.accesses.cycles * _first_cache(machine).cycle_bytes
     (first,) = (level for level in bound.levels if _is_first(level))
     accesses_s = cycles / first.bandwidth_bytes_per_s
@@ -222,10 +231,8 @@ def _missed(launch: Launch, machine: Machine) -> dict[str, float]:
     found = {}
     for level in launch.bound.levels:
         if not _is_first(level) and in_warps:
-            sectors = (level.bytes if level.loads_bytes is None else level.loads_bytes) / (
-                level.moved_bytes or UNIT_BYTES
-            )
-            found[level.name] = min(1.0, sectors / in_warps)
+            loaded = level.bytes if level.loads_bytes is None else level.loads_bytes
+            found[level.name] = min(1.0, loaded / (level.moved_bytes or UNIT_BYTES) / in_warps)
     return found
 
 
@@ -235,15 +242,6 @@ def _instructions(launch: Launch) -> float:
     """
     computing = sum(part.operations / (2 if part.cls == "fma" else 1) for part in launch.bound.parts)
     return computing + launch.accesses.loads + launch.accesses.stores + float(launch.accesses.addressing)
-
-
-def _instructions_per_s(machine: Machine) -> float:
-    """Instructions of single threads: each scheduler starts one of a warp per cycle. Infinite without a clock."""
-    own = machine.multiprocessor
-    assert own is not None
-    if machine.clock_hz is None:
-        return float("inf")
-    return float((machine.units or 1) * own.schedulers * own.warp * machine.clock_hz)
 
 
 def _is_first(level: LevelTime) -> bool:
@@ -256,7 +254,7 @@ def _slower(name: str, launch: Launch, machine: Machine) -> str:
         return f"{name} sustains {show_bandwidth(Fraction(launch.stream.bandwidth_bytes_per_s))}"
     if name == "accesses":
         return f"accesses take {machine.caches[0].name} a cycle for each line that a warp touches, or more"
-    issued_s = _instructions(launch) / _instructions_per_s(machine)
+    issued_s = _instructions(launch) / instructions_per_s(machine)
     return IDLE if issued_s <= launch.bound.compute_s else "the schedulers start one instruction of a warp per cycle"
 
 

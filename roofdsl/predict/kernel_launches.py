@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.accesses import statements
+from roofdsl.loops.accesses import reads_in, statements
 from roofdsl.loops.affine import is_positive
-from roofdsl.loops.integers import Compare, Const, IntExpr, Sym, sub
-from roofdsl.loops.model import Count, For, If, Kernel, Node, Read
+from roofdsl.loops.integers import Compare, Const, Sym, sub
+from roofdsl.loops.model import Count, For, If, Kernel, Node
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
@@ -115,25 +115,16 @@ def _by_data(steps: Sequence[Step]) -> bool:
     """Whether loops over threads, or loops of the host, have bounds that read an index array."""
     from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
 
-    for step in steps:
+    def decides(step: Step) -> bool:
         match step:
             case Call(dims=dims):
-                bounds = [bound for dim in dims for bound in (dim.start, dim.stop, dim.step)]
+                return any(True for dim in dims for _ in reads_in(dim.start, dim.stop, dim.step))
             case HostLoop(start=start, stop=stop, step=by, body=body):
-                if _by_data(body):
-                    return True
-                bounds = [start, stop, by]
+                return any(True for _ in reads_in(start, stop, by)) or _by_data(body)
             case HostIf(then=then, orelse=orelse):
-                if _by_data(then) or _by_data(orelse):
-                    return True
-                bounds = []
-        if any(_reads(bound) for bound in bounds):
-            return True
-    return False
+                return _by_data((*then, *orelse))
 
-
-def _reads(bound: IntExpr) -> bool:
-    return isinstance(bound, Read) or any(_reads(part) for part in bound.args())
+    return any(map(decides, steps))
 
 
 def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env: Mapping[str, int]) -> list[Launched]:

@@ -102,6 +102,18 @@ class Stream(Record):
     exponent: float
 
 
+def instructions_per_s(machine: Machine) -> float:
+    """Instructions of single threads that all schedulers start per second: each starts one of a whole warp per cycle.
+
+    machine: a GPU with a `multiprocessor`. Infinite for a machine without a clock.
+    """
+    own = machine.multiprocessor
+    assert own is not None
+    if machine.clock_hz is None:
+        return float("inf")
+    return float((machine.units or 1) * own.schedulers * own.warp * machine.clock_hz)
+
+
 def stream_of(machine: Machine, loads_bytes: float, stores_bytes: float) -> Stream | None:
     """The law for these bytes, between those of pure and of mixed streams; None if the machine states neither."""
     level = machine.main_memory.name
