@@ -26,7 +26,7 @@ from benchmarks.floors import REUSE, kernels
 from benchmarks.measure import markdown
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.machine.model import Machine
 from roofdsl.predict.time_model import LAUNCH

@@ -24,7 +24,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.load import kernel as pick
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.machine.find import load_machine, machine_of, shipped_machines, shipped_models
 from roofdsl.machine.model import Machine
 from roofdsl.measure.measurement import Measurement, load

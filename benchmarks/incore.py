@@ -27,7 +27,7 @@ from roofdsl.incore.steps_from_peak import steps_of
 from roofdsl.incore.tools import TOOLS, loops_cycles
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.measure.core_facts import core_facts
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.timing import pinned, usable_cores

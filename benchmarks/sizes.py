@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from roofdsl.counts.traffic_at import access_count, footprint_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.sized import sized
 
 FIXED = {"b": 16, "bi": 16, "bj": 16, "bk": 16, "bq": 16, "r": 3, "steps": 4}

@@ -26,7 +26,7 @@ from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, machine_of

@@ -20,7 +20,7 @@ from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 
 PARTS = 8
 """Compiler runs that the kernels are divided among."""

@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> None:
 
 def execute(run: dict[str, Any], device: Any, mark: Any = None) -> None:
     """One execution. Raises CommandError where there is no such code."""
-    from roofdsl.loops.numbers import numbers
+    from roofdsl.loops.parameter_values import numbers
     from roofdsl.measure.gpu import GpuOptions, build_gpu, copies_on
 
     kernel = fresh(shipped()[run["kernel"]], run["kernel"])

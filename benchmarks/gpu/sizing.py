@@ -23,7 +23,7 @@ from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.integers import Compare, Const, Mod, Sym
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.measure.gpu_blas import GPU_TYPES
 from roofdsl.measure.library_kernels import recognize
 from roofdsl.store.atomic import write_whole

@@ -23,7 +23,7 @@ from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.options import DEFAULTS, Options

@@ -13,7 +13,7 @@ from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import ordinary, within_caches
 from roofdsl.machine.model import BandwidthCeiling, Machine, Memory

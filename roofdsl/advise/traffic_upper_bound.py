@@ -23,7 +23,7 @@ from roofdsl.loops.accesses import accesses, scalar_bytes
 from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Const, IntExpr, Max, Min, Sym, add, sub
 from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node, Traffic
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.transform import apply
 
 

@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.accesses import LoopId, PlacedStatement, statements
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.transform import apply
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
 from roofdsl.store.memo import recall

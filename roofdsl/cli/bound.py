@@ -8,7 +8,7 @@ from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_opt
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.machine.find import load_machine
 
 

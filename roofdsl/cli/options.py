@@ -20,7 +20,7 @@ from roofdsl.lang.units import UnitError, parse_size, parse_time
 from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import its_parameters
+from roofdsl.loops.parameter_values import its_parameters
 from roofdsl.machine.find import checked_file, find_model
 from roofdsl.predict.in_core_time import Model
 from roofdsl.sweep.ranges import parse_ranges, points_of

@@ -20,7 +20,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.program_at_sizes import program_sizes
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine

@@ -23,7 +23,7 @@ from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr, sub
 from roofdsl.loops.model import For, Kernel
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 
 
 def tiled(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Launched:

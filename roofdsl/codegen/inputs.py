@@ -33,7 +33,7 @@ from roofdsl.loops.model import (
     Select,
     Unary,
 )
-from roofdsl.loops.numbers import check_complete
+from roofdsl.loops.parameter_values import check_complete
 
 
 def all_parameters(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:

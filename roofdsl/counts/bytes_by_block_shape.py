@@ -20,7 +20,7 @@ from roofdsl.loops.accesses import accesses
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Const
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.transform import apply
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect, require_affine
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Fact, Remainders
 from roofdsl.sets.library import MAX_OPERATIONS, TooHard

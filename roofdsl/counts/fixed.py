@@ -18,7 +18,7 @@ from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.facts import Compared, Fact, decided, fixed
 from roofdsl.sets.quasi import Quasi

@@ -21,7 +21,7 @@ from roofdsl.counts.work_quantities import work_quantities
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.quasi import Quasi
 

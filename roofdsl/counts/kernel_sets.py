@@ -13,7 +13,7 @@ from roofdsl.counts.work_record import StatementOperations
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.transform import apply
 from roofdsl.sets.access_sets import AccessSets, build
 from roofdsl.sets.compulsory import compulsory

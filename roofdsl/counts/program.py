@@ -16,7 +16,7 @@ from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import check_names
+from roofdsl.loops.parameter_values import check_names
 from roofdsl.loops.program_model import Exchange, Launch, LoweredProgram, program, require_launches
 from roofdsl.sets.cases import Case, Cases, Constraint, constant
 from roofdsl.sets.facts import Compared, Fact, Remainders, RowsAligned, decided

@@ -22,7 +22,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.integers import Condition, Const, IntExpr, Not, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.sized import Sized, sized
 
 MOST_POINTS = 1_000_000

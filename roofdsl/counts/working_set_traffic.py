@@ -23,7 +23,7 @@ from roofdsl.counts.loop_intervals import Env, Values
 from roofdsl.counts.thread_turns import has_empty
 from roofdsl.counts.touched_sets import Sets, TouchedSets, Units, elements_of
 from roofdsl.loops.model import Count, For, Kernel, Node
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized
 from roofdsl.store.memo import recall
 

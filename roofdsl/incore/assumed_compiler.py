@@ -20,7 +20,7 @@ from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Assign, Element, For, Kernel
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine

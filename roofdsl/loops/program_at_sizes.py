@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import check_complete, check_names
+from roofdsl.loops.parameter_values import check_complete, check_names
 from roofdsl.loops.program_model import Exchange, LoweredProgram, Repeated, Step, program, require_launches
 
 

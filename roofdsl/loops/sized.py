@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.transform import apply
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import For, Let, Node
-from roofdsl.loops.numbers import with_numbers_in
+from roofdsl.loops.parameter_values import with_numbers_in
 from roofdsl.loops.successive_nests import loops_apart
 
 

@@ -21,7 +21,7 @@ from roofdsl.loops.affine import affine, minimum
 from roofdsl.loops.block_shape import MOST_DIMENSIONS, USUAL_THREADS, block_of, grid_of, usual_block
 from roofdsl.loops.integers import Condition, Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.transform import apply
 
 

@@ -12,7 +12,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel as lowered
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import check_constants
+from roofdsl.loops.parameter_values import check_constants
 from roofdsl.machine.find import checked_file, find_model
 
 Sizes = Mapping[str, int]

@@ -12,7 +12,7 @@ from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.indirect import is_indirect, require_data
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.streams import has_streams
 from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.device import describe_cpu, software

@@ -14,7 +14,7 @@ from roofdsl.codegen.generated import Argument, Generated
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.measure.by_numba import by_value
 from roofdsl.measure.device import software
 from roofdsl.measure.energy_counter import details_of, read_energy

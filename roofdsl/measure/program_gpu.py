@@ -7,7 +7,7 @@ from itertools import cycle
 from math import ceil
 
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.program_at_sizes import Launched, ProgramAt
 from roofdsl.measure.device import software
 from roofdsl.measure.gpu import VARIANTS, GpuOptions, build_gpu, copies_on, device_runner, energy_details

@@ -18,7 +18,7 @@ from roofdsl.lang.operation_classes import MATRIX_CLASSES
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine, operation
 from roofdsl.measure.measurement import Measurement

@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams, ordinary, within_caches
 from roofdsl.loops.successive_nests import successive_nests

@@ -12,7 +12,7 @@ from roofdsl.lang.types import ElementType
 from roofdsl.loops.accesses import accesses, bound_accesses, operands
 from roofdsl.loops.integers import Condition, IntExpr
 from roofdsl.loops.model import Array, Assign, For, If, Intent, Kernel, Let, Node
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.successive_nests import successive_nests
 from roofdsl.loops.transform import apply
 

@@ -18,7 +18,7 @@ from roofdsl.lang.record import Record, field
 from roofdsl.loops.accesses import accesses, operands, statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Count, Kernel
-from roofdsl.loops.numbers import check_names, numbers
+from roofdsl.loops.parameter_values import check_names, numbers
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even

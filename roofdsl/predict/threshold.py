@@ -19,7 +19,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr, Sym, add
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import check_complete, check_names, numbers
+from roofdsl.loops.parameter_values import check_complete, check_names, numbers
 from roofdsl.loops.program_model import program
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine

@@ -17,7 +17,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Compare, Const, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
-from roofdsl.loops.numbers import check_names, numbers
+from roofdsl.loops.parameter_values import check_names, numbers
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary

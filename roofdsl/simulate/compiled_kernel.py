@@ -38,7 +38,7 @@ from roofdsl.loops.integers import (
     mul,
 )
 from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node, Read
-from roofdsl.loops.numbers import check_complete
+from roofdsl.loops.parameter_values import check_complete
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from roofdsl.advise.traffic_upper_bound import NoBound
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.boundary import memory_boundary

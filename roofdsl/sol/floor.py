@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.machine.quantities import show_bandwidth, show_bytes

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import scalar_bytes
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.fast_memories import Front

@@ -19,7 +19,7 @@ from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.affine import minimum
 from roofdsl.loops.integers import Const, Sym, add
 from roofdsl.loops.model import Assign, For, Kernel, Let
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.time_model import LAUNCH, LAUNCHES, launch_seconds

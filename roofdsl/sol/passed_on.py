@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from roofdsl.lang.types import TYPES
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.program_at_sizes import Launched
 from roofdsl.sol.fused import Moved
 

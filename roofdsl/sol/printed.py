@@ -31,7 +31,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.write import written
 from roofdsl.loops.load import READERS, load_file
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.sized import sized
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import is_here

@@ -15,7 +15,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Const
 from roofdsl.loops.model import Kernel, Order, Tile
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.predict.fast_memories import MOST_REGISTERS, REGISTER_BYTES

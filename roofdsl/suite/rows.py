@@ -11,7 +11,7 @@ from roofdsl.advise.workers import CAN_FORK, Task, Tell, run_all
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.kernel import predict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofdsl.incore.innermost_loops import Loop, loops_of
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized, sized
 from tests.predict.machines import kernel_of
 

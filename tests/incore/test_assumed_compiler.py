@@ -13,7 +13,7 @@ from roofdsl.incore.chains import overwritten_in, reductions
 from roofdsl.incore.innermost_loops import loops_of, stride_of, varies
 from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.lang.record import replace
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
 from tests.incore.loops import HEAD, loop_of

@@ -13,7 +13,7 @@ from roofdsl.incore.native import by_numba
 from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.incore.sampled_data import SampledData, numbers_at, sampled_data, scaled
 from roofdsl.incore.state import State
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.matrices.attach import with_data
 from tests.incore.machines import rates
 from tests.models.shipped import model

@@ -13,7 +13,7 @@ from roofdsl.counts.traffic_at import convention_totals, traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as load
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.sets.library import TooHard

@@ -13,9 +13,9 @@ from roofdsl.frontends.c.context import Again, Context, Value
 from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower
 from roofdsl.frontends.c.static_types import fits, place_type
-from roofdsl.frontends.c.structures import Structures
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, assigned_paths, member_path
+from roofdsl.frontends.c.whole_structures import Structures
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree

@@ -10,7 +10,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import numbers
+from roofdsl.loops.parameter_values import numbers
 from roofdsl.machine.quantities import show_bytes, show_size
 from roofdsl.plot.board import Frame, frame_of, log_axes, size_ticks
 from roofdsl.plot.kind import Asked, Kind, Option
