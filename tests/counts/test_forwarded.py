@@ -125,7 +125,7 @@ def test_loads_that_follow_stores_to_their_array(seed: int) -> None:
     text = text_of(loop)
     found = predicted(text, {"m": THREADS, "n": 64})
     loads, rounds = made_by_thread(loop)
-    assert (found.loads, found.rounds) == (THREADS * loads, THREADS * rounds), text
+    assert (found.loads, found.rounds) == (THREADS * loads, Fraction(THREADS * rounds)), text
 
 
 def test_the_cases_differ() -> None:
