@@ -2,7 +2,7 @@
 
 A block that ends makes room for the next one on its multiprocessor; among several with room, the one with most room
 gets it (Gilman, Ogden, Guo and Walls, "Demystifying the placement policies of the NVIDIA GPU thread block scheduler",
-Performance Evaluation Review 48(3), 2021). If a multiprocessor is busy, its resident blocks have equal shares of it. If
+Performance Evaluation Review 48(3), 2020). If a multiprocessor is busy, its resident blocks have equal shares of it. If
 threads only wait, each block takes its own time, as in Graham's list scheduling (1966).
 """
 
