@@ -51,6 +51,7 @@ class KernelTotal(Record):
             "intensity": None if intensity is None else float(intensity),
             "unit": self.total.unit,
             "time_s": float(self.total.bound_s),
+            "expected_s": None if self.total.expected is None else float(self.total.expected.expected_s),
             "share": float(self.share),
             "bounds": list(self.bounds),
             **({} if self.total.energy is None else {"energy_j": float(self.total.energy.total_j)}),

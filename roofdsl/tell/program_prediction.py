@@ -30,8 +30,9 @@ def _work(p: Prediction) -> str:
 def _rows(found: ProgramPrediction) -> list[tuple[str, ...]]:
     with_units = any(row.total.unit for row in found.by_kernel)
     energies = any(row.total.energy for row in found.by_kernel)
+    expected = any(row.total.expected for row in found.by_kernel)
     more = (*(["energy"] * energies), "bound", *(["unit"] * with_units))
-    rows: list[tuple[str, ...]] = [("", "launches", "W", "Q", "I", "time", "", *more)]
+    rows: list[tuple[str, ...]] = [("", "launches", "W", "Q", "I", "time", "", *(["expected"] * expected), *more)]
     for row in found.by_kernel:
         p = row.total
         intensity = p.intensity
@@ -43,6 +44,7 @@ def _rows(found: ProgramPrediction) -> list[tuple[str, ...]]:
             "" if intensity is None else show_number(intensity),
             show_time(p.bound_s),
             f"{show_number(100 * row.share, 3)} %",
+            *(["" if p.expected is None else show_time(p.expected.expected_s)] * expected),
             *(["" if p.energy is None else show_energy(p.energy.total_j)] * energies),
             "; ".join(row.bounds),
         )

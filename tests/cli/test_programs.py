@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
+from roofdsl.machine.quantities import show_time
 from tests.cli.conftest import Run, Said
 
 PRINTED = {
@@ -56,6 +58,19 @@ def test_kernels_of_a_program_in_json(roofdsl: Run) -> None:
     }  # fmt: skip
     assert document["launches"] == 36
     assert document["time_by_bound_s"] == {"launch": document["time_s"]}
+
+
+def test_expected_times_of_kernels_on_a_gpu(roofdsl: Run) -> None:
+    program = ("predict", "lstm_forward", "--machine", "a100_80")
+    document = json.loads(roofdsl(*program, "--json").stdout)
+    table = roofdsl(*program).stdout.partition("kernels, by time:\n")[2].splitlines()
+    assert "expected" in table[0] and sum(row["expected_s"] for row in document["by_kernel"]) == pytest.approx(
+        document["expected_s"]
+    )
+    for row, line in zip(document["by_kernel"], table[1:], strict=False):
+        assert line.split()[0] == row["kernel"] and show_time(Fraction(row["expected_s"])) in line
+    without = roofdsl("predict", "lstm_forward", "--machine", "v100_time_paper").stdout
+    assert "expected" not in without.partition("kernels, by time:\n")[2].splitlines()[0]
 
 
 def test_thresholds_in_json(roofdsl: Run) -> None:

@@ -9,6 +9,8 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.loops.program_model import program
+from roofdsl.machine.find import load_machine
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.options import Options
 from roofdsl.predict.program import predict_launches, predict_program
@@ -169,6 +171,24 @@ def test_kernels_sorted_by_time() -> None:
     assert [row["kernel"] for row in document["by_kernel"]] == ["square", "add"]
     assert sum(row["work_flops"] for row in document["by_kernel"]) == document["work_flops"]
     assert sum(document["time_by_bound_s"].values()) == pytest.approx(document["time_s"])
+
+
+def test_expected_times_of_the_kernels_of_a_program() -> None:
+    checked, known = load_file(Source("p.roof", KERNELS + NESTED)), load_machine("v100_pcie")
+    timed = Options(code=Code())
+    found = predict_launches(checked, "outer", {"n": 16, "t": 2}, known, timed)
+    square, add = found.by_kernel
+    big, small = (predict(kernel_of(KERNELS, "square"), {"n": n}, known, timed).expected for n in (32, 8))
+    assert (
+        square.total.expected is not None and add.total.expected is not None and big is not None and small is not None
+    )
+    assert square.total.expected.expected_s == 2 * big.expected_s + 6 * small.expected_s
+    assert found.total.expected is not None
+    assert found.total.expected.expected_s == square.total.expected.expected_s + add.total.expected.expected_s
+    rows = found.to_json()["by_kernel"]
+    assert [row["expected_s"] for row in rows] == [float(p.expected.expected_s) for p in (square.total, add.total)]
+    plain = predict_launches(checked, "outer", {"n": 16, "t": 2}, known)
+    assert {row["expected_s"] for row in plain.to_json()["by_kernel"]} == {None}
 
 
 UNITS = """

@@ -122,7 +122,7 @@ _KEYS: dict[str, Schema] = {
 _BY_KERNEL = record(
     {
         "kernel": TEXT, "launches": COUNT, "work_flops": OPERATIONS, "bytes": BYTES, "intensity": maybe(INTENSITY),
-        "unit": maybe(TEXT), "time_s": SECONDS, "share": SHARE, "bounds": many(TEXT),
+        "unit": maybe(TEXT), "time_s": SECONDS, "expected_s": maybe(SECONDS), "share": SHARE, "bounds": many(TEXT),
     },
     {"collectives": COUNT, "energy_j": JOULES},
 )  # fmt: skip
