@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 import pytest
 
 from roofdsl.counts.block_work import block_work
@@ -92,3 +93,24 @@ def test_work_of_blocks(seed: int) -> None:
 def shares(each: Sequence[float]) -> list[float]:
     """If only some loops decide, the work of a block is that of one slice of it."""
     return [work / sum(each) for work in each]
+
+
+def test_threads_that_take_turns() -> None:
+    """64 threads for 100 rows of a triangle: some have two rows, one after the other."""
+    of = kernel_of(
+        "kernel k(n):\n    in A: f64[n, n]\n    inout y: f64[n]\n    parallel for i in range(n):\n"
+        "        for j in range(i + 1):\n            y[i] += A[i, j]\n"
+    )
+    found = block_work(of, {"n": 100}, {"i": 32}, [100], WARP, [2])
+    assert found is not None
+    each = 4 * np.array([sum(i + 1 for i in range(r, 100, 64)) for r in range(64)])  # three accesses and the assignment
+    assert found.longest == found.warps == (each[:32].max(), each[32:].max())
+    assert found.mean == pytest.approx(each.sum() / 100)
+
+
+def test_threads_with_the_same_work() -> None:
+    of = kernel_of(
+        "kernel k(n):\n    in A: f64[n, n]\n    inout y: f64[n]\n    parallel for i in range(n):\n"
+        "        for j in range(n):\n            y[i] += A[i, j]\n"
+    )
+    assert block_work(of, {"n": 100}, {"i": 32}, [100], WARP, [4]) is None
