@@ -3,15 +3,17 @@
 Compiled code keeps elements in registers that inner loops do not change, for example a sum (`registers.seen_at`). The
 accesses that are left are made by warps (`warps`). In a round, a thread requests all that it loads in an iteration, and
 then waits for it. Compilers unroll innermost loops, so a round has several iterations of these, unless what they load
-may be what one of them stored before.
+may be what one of them stored before (`forwarded`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
+from roofdsl.counts.forwarded import is_early, is_forwarded
 from roofdsl.counts.registers import Kept, alone, seen_at
 from roofdsl.counts.warps import together
 from roofdsl.lang.record import Record
@@ -22,8 +24,7 @@ from roofdsl.loops.sized import Sized, sized
 UNROLLED = 4
 """The iterations of an innermost loop that nvcc puts into one round if it does not know their number: see the PTX of
 the generated kernels (`tests/codegen/test_unrolled.py`). The generated code forbids it for loops over threads, but not
-for a sum over the whole loop. Loads of
-an array that the loop also stores to stay where they are."""
+for a sum over the whole loop. Loads of an array that the loop also stores to may stay where they are (`forwarded`)."""
 
 POINTER = 2
 """The instructions that add 64 bits to an address."""
@@ -81,21 +82,21 @@ def warp_accesses_at(  # noqa: PLR0917
     loops = (loop for placed in statements(at.kernel.body) for loop in placed.loops)
     threads = frozenset(loop.var for loop in loops if loop.parallel) if block else frozenset()
     every = seen_at(at, threads)
-    stored = {(kept.places[0].position[: kept.depth], kept.element.array.name) for kept in every if kept.stored}
     for kept in every:
         touched = _touched(at, kept, cache.line_bytes)
         lines, element_bytes = _lines(at, kept, touched, warp, block), kept.element.array.type.bytes
-        cycles += cache.cycles(kept.times, element_bytes, lines) * (kept.loaded + kept.stored)
-        loads, stores = loads + kept.times * kept.loaded, stores + kept.times * kept.stored
         body = kept.places[0].position[: kept.depth]
-        own = Fraction(kept.times)
+        own, waits, loaded = Fraction(kept.times), Fraction(kept.times), Fraction(kept.loaded)
         if summing is not None or _is_unrolled(kept, threads):
-            own /= _unrolled(kept, touched, summing)
+            unrolled = _unrolled(kept, touched, summing)
+            own /= unrolled
             looping[body] = max(looping.get(body, Fraction(0)), own)
             addressing += POINTER * (own if _is_adjacent(kept) else kept.times)
+            loaded, waits = _loaded(kept, every, unrolled)
         if kept.loaded:  # what is loaded in one body is requested together
-            waits = Fraction(kept.times) if (body, kept.element.array.name) in stored else own
             rounds[body] = max(rounds.get(body, Fraction(0)), waits)
+        cycles += cache.cycles(kept.times, element_bytes, lines) * (loaded + kept.stored)
+        loads, stores = loads + ceil(kept.times * loaded), stores + kept.times * kept.stored
     addressing += CONTROL * sum(looping.values(), Fraction(0))
     return WarpAccesses(loads, stores, cycles, sum(rounds.values(), Fraction(0)), addressing)
 
@@ -136,6 +137,20 @@ def _is_unrolled(kept: Kept, threads: Collection[str]) -> bool:
     """Whether the element is accessed in every iteration of an innermost loop that is not over threads."""
     loops = kept.places[0].loops
     return 0 < kept.depth == len(loops) and loops[-1].var not in threads
+
+
+def _loaded(kept: Kept, every: Sequence[Kept], unrolled: Fraction) -> tuple[Fraction, Fraction]:
+    """For an element of an innermost loop: the share of the iterations that load it, and the rounds in which they do,
+    if so many iterations are one round unless a store comes between their loads.
+    """
+    body, array = kept.places[0].position[: kept.depth], kept.element.array.name
+    stored = {k.element.array.name for k in every if k.stored and k.places[0].position[: k.depth] == body}
+    each, together = Fraction(kept.times), kept.times / unrolled
+    if array not in stored:
+        return Fraction(kept.loaded), together
+    if is_forwarded(kept, every):
+        return kept.loaded / unrolled, together if stored == {array} else each
+    return Fraction(kept.loaded), together if is_early(kept, every, UNROLLED) else each
 
 
 def _unrolled(kept: Kept, touched: Any, entered: int | None) -> Fraction:

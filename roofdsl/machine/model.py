@@ -372,9 +372,9 @@ class Machine(Record):
         matrix = [p.cls for p in self.peaks if p.type == type_name and p.cls in MATRIX_CLASSES]
         if unit is None and matrix:
             return MatrixUnitsOnly(
-                f"machine {self.name} runs {type_name} on its matrix units only",
-                f"for a contraction, use `--unit {matrix[0]}`; other kernels may compute in f32 (`temp s: f32`, and "
-                f"`s = C[i]` before the computation), or state `peak {type_name} fma RATE` in the machine",
+                f"machine {self.name} has a rate of {type_name} for its matrix units, but none for others",
+                f"add `peak {type_name} fma RATE` to the machine; or for a contraction, use `--unit {matrix[0]}`; or "
+                "compute in f32 (`temp s: f32`, and `s = C[i]` before the computation)",
             )
         if unit is not None:
             have = [p.type for p in self.peaks if p.cls == unit]
@@ -383,4 +383,6 @@ class Machine(Record):
             return CommandError(what, f"its {units} take {', '.join(have)}" if have else "leave out `--unit`")
         have = [t for t in self.types if any(p.type == t and p.cls not in MATRIX_CLASSES for p in self.peaks)]
         listed = ", ".join(have) if have else f"only matrix rates, for {', '.join(self.types)}"
-        return CommandError(f"machine {self.name} has no peak for {type_name}", f"it has {listed}")
+        word = "" if type_name.startswith("i") else "fma "
+        add = f"add `peak {type_name} {word}RATE` to the machine"
+        return CommandError(f"machine {self.name} has no peak for {type_name}", f"it has {listed}; {add}")

@@ -3,8 +3,8 @@
 The bound counts every access as written, spreads the work over the whole machine, and lets nothing wait. The generated
 code keeps sums in registers, its blocks may be too few or end in a wave that is not full, the memory sustains less than
 its bandwidth, and threads wait for what they load, unless enough of them are resident. `launch_time` has the law by
-which these combine. What is left out: dependent operations, instructions that compute addresses outside of inner
-loops, and threads of a block with more work than others.
+which these combine, and `block_schedule` when blocks with different amounts of work end. What is left out: dependent
+operations, and instructions that compute addresses outside of inner loops.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
 
+from roofdsl.counts.block_work import BlockWork, block_work
 from roofdsl.counts.compiled_warps import FirstCache, WarpAccesses, warp_accesses_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -22,6 +23,7 @@ from roofdsl.loops.sized import sized
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_time
 from roofdsl.predict.access_orders import orders_of
+from roofdsl.predict.block_schedule import busy_end, waiting_end
 from roofdsl.predict.expected import Cause, Expected, Rung, causes_of, launch_rung
 from roofdsl.predict.kernel_launches import Launched
 from roofdsl.predict.launch_time import (
@@ -52,6 +54,7 @@ ONE_BY_ONE = "a thread starts at most one instruction per cycle, and there are t
 WAITING = "threads wait for what they load: too little is in flight to hide it"
 STARTING = "threads start and store: too little is in flight to hide it"
 ALONE = "one thread does everything, because no loop has independent iterations"
+UNEQUAL = "some threads or blocks have more work than others"
 SMALLER = "larger sizes, or smaller blocks"
 MORE = "more threads, or more loads in each"
 
@@ -62,7 +65,8 @@ class NoTime(Exception):
 
 class Launch(Record):
     """A launch with all that its time depends on. bound: its own terms. accesses: those that are compiled. in_use: the
-    share of the threads of its warps that have something to do. is_as_written: whether nothing stays in registers.
+    share of the threads of its warps that have something to do. work: of its blocks, if it differs. is_as_written:
+    whether nothing stays in registers.
     """
 
     bound: Prediction
@@ -70,6 +74,7 @@ class Launch(Record):
     threads: int
     in_use: Fraction
     accesses: WarpAccesses
+    work: BlockWork | None
     is_as_written: bool
     stream: Stream
 
@@ -101,6 +106,7 @@ def launch_of(
     how, code = launched.how, launched.how.kernel or kernel
     orders = orders_of(kernel, values, machine, block, launched.how)
     threads, in_use, waves = 1, Fraction(1, own.warp), Waves(1, 1, machine.units or 1, 1.0)
+    work: BlockWork | None = None
     if how.loops:
         if orders.launch is None or how.covered is None:
             raise NoTime("bounds of the loops over threads depend on other loops")
@@ -111,6 +117,9 @@ def launch_of(
             threads = min(threads, prod(trips))
             of_warps = zip(trips, lanes(how.block, own.warp), strict=False)
             in_use = Fraction(prod(trips), own.warp * prod(-(-n // along) for n, along in of_warps))
+            grid, along = orders.launch.grid[::-1], dict(zip(how.loops, orders.launch.along[::-1], strict=False))
+            if len(grid) == len(how.loops) and how.kernel is not None:
+                work = block_work(how.kernel, values, along, trips, own.warp, grid)
         waves = Waves(blocks, orders.resident, orders.units, min(1.0, of_block / threads))
     try:
         summing = threads if how.most_blocks is not None and len(how.loops) == 1 else None
@@ -118,22 +127,25 @@ def launch_of(
         is_as_written = accesses.loads + accesses.stores >= access_count(sized(kernel, values))
     except CommandError as error:
         raise NoTime(error.message) from None
-    return Launch(bound, waves, threads, in_use, accesses, is_as_written, stream)
+    return Launch(bound, waves, threads, in_use, accesses, work, is_as_written, stream)
 
 
 def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, name: str = "") -> Expected:
     """The expected time of one launch, the launch itself included, with its causes. name: of several, this one's."""
-    bound, own = launch.bound, _asked(launch, machine)
-    inside = {part: Fraction(time_s) for part, time_s in own.inside}
+    bound, even = launch.bound, _asked(launch, machine)
+    own = _as_blocks_differ(even, launch, machine)
+    inside = {part: Fraction(time_s) for part, time_s in even.inside}
     terms = [level.time_s for level in bound.levels if not _is_first(level) or launch.is_as_written]
     if not launch.is_as_written:
         terms += [min(level.time_s, inside["accesses"]) for level in bound.levels if _is_first(level)]
     ladder = [Rung(REGISTERS, "", max(bound.launch_s, bound.compute_s, *terms))]
 
-    def reach(cause: str, remedy: str, time_s: float | Fraction) -> None:
-        ladder.append(Rung(cause, remedy, max(ladder[-1].reached_s, Fraction(time_s))))
+    longest, even_s = even.longest
+    work_s = Fraction(max(even_s, waiting_s(own, launch.waves)))
 
-    longest, even_s = own.longest
+    def reach(cause: str, remedy: str, time_s: float | Fraction) -> None:
+        ladder.append(Rung(cause, remedy, max(ladder[-1].reached_s, min(work_s, Fraction(time_s)))))
+
     reach(_slower(longest, launch, machine), "", even_s)
     few, smaller, issuing, waiting, more = FEW, SMALLER, ONE_BY_ONE, WAITING, MORE
     if launch.waves.blocks >= launch.waves.units:
@@ -142,12 +154,12 @@ def expected_of_launch(launch: Launch, machine: Machine, launch_s: Fraction, nam
         waiting = STARTING
     if launch.threads == 1:  # larger sizes or smaller blocks do not change that
         few, issuing, waiting, smaller, more = ALONE, ALONE, ALONE, "", ""
-    reach(few, smaller, spread_s(own, launch.waves))
-    reach(issuing, more, own.issue * launch.waves.count)
-    work_s = Fraction(waiting_s(own, launch.waves))
-    reach(waiting, more, work_s)
+    reach(few, smaller, spread_s(even, launch.waves))
+    reach(issuing, more, even.issue * launch.waves.count)
+    reach(waiting, more, waiting_s(even, launch.waves))
+    reach(UNEQUAL, "", work_s)
     ladder.append(launch_rung(ladder[-1].reached_s, work_s + launch_s))
-    shared = tuple((level, Fraction(time_s)) for level, time_s in own.shared)
+    shared = tuple((level, Fraction(time_s)) for level, time_s in even.shared)
     return Expected(
         work_s + launch_s, MODEL, causes_of(bound.bound_s, ladder), inside["instructions"], inside["accesses"], shared,
         work_s, launch_s, None, _assumed(launch, machine, name), ladder=tuple(ladder), is_of_threads=True,
@@ -183,6 +195,20 @@ def _asked(launch: Launch, machine: Machine) -> Asked:
         tuple(inside.items()), tuple(shared.items()), thread_s, issue, _in_order(launch, machine),
         launch.stream.exponent,
     )  # fmt: skip
+
+
+def _as_blocks_differ(even: Asked, launch: Launch, machine: Machine) -> Asked:
+    """What a launch asks of the machine, with the work that each of its blocks has (`block_schedule`)."""
+    work, waves = launch.work, launch.waves
+    if work is None:
+        return even
+    shares = ((each, sum(each)) for each in (work.warps, work.even))
+    own, alike = (busy_end(each, waves.resident, waves.units) / whole for each, whole in shares)
+    start_s, _ = _start_and_round_s(launch, machine)
+    rest_s = even.thread - start_s
+    durations = [start_s + rest_s * longest / work.mean for longest in work.longest]
+    end_s = waiting_end(durations, waves.resident * waves.units)
+    return even.slower(own / alike, work.in_step, end_s / (even.thread * waves.count))
 
 
 def _in_order(launch: Launch, machine: Machine) -> float:
@@ -271,5 +297,8 @@ def _assumed(launch: Launch, machine: Machine, name: str) -> tuple[str, ...]:
     times = "once" if rounds == 1 else f"{rounds:,} times"
     who = "it" if launch.threads == 1 else "a thread"
     start, each = (show_time(Fraction(time_s), 3) for time_s in _start_and_round_s(launch, machine))
+    if launch.work is not None and launch.work.mean:
+        longest = round(rounds * max(launch.work.longest) / launch.work.mean)
+        times = f"{rounds:,} times on average, and the longest {longest:,} times"
     waits = f"waits for its loads {times}, for {each}{' each' if rounds > 1 else ''}"
     return (*free, f"expected time{of}: {run}; {who} takes {start} to start, and {waits}")

@@ -56,6 +56,14 @@ class Asked(Record):
     in_order: float
     exponent: float
 
+    def slower(self, inside: float, instructions: float, thread: float) -> Asked:
+        """With each of these so many times as long; the instructions in addition to all that is inside."""
+        times = dict(self.inside)
+        times = {
+            name: time_s * inside * (instructions if name == "instructions" else 1) for name, time_s in times.items()
+        }
+        return replace(self, inside=tuple(times.items()), thread=self.thread * thread)
+
     @property
     def longest(self) -> tuple[str, float]:
         """What takes longest if all blocks ran at the same time, and no thread ever waited; its time."""

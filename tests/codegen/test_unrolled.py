@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import pytest
 
 from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
-from roofdsl.counts.compiled_warps import UNROLLED
+from roofdsl.counts.compiled_warps import UNROLLED, FirstCache, warp_accesses_at
+from roofdsl.machine.find import load_machine
+from roofdsl.predict.kernel_launches import launches_of_kernel
+from roofdsl.predict.loops_as_launched import AsLaunched
 from tests.codegen.nvrtc import nvrtc
 from tests.codegen.shipped import free, private, shipped
 from tests.predict.machines import kernel_of
@@ -54,6 +58,55 @@ def test_a_factorization_in_place(name: str) -> None:
     the next one are loaded, as `registers.seen_at` says.
     """
     assert "LLS" * UNROLLED in accesses_of_bodies(ptx(name))
+
+
+ROWS, COLUMNS = "{0}[j, i{1}]", "{0}[i{1}, j]"
+
+
+@pytest.mark.parametrize(
+    ("element", "statements", "loads"),
+    [  # in four iterations
+        (ROWS, [("x", " + 1", [("x", ""), ("a", "")])], 1 + 4),
+        (COLUMNS, [("x", " + 1", [("x", ""), ("a", "")])], 1 + 4),
+        (COLUMNS, [("x", " + 2", [("x", " + 1"), ("x", ""), ("a", "")])], 1 + 4 + 4),
+        (COLUMNS, [("x", " + 1", [("x", ""), ("x", " + 1"), ("x", " + 2")])], 1 + 4 + 4),
+        (COLUMNS, [("x", " + 3", [("x", ""), ("a", "")])], 4 + 4),
+        (ROWS, [("x", " + 1", [("x", "")]), ("y", " + 1", [("y", ""), ("a", "")])], 4 + 4 + 4),
+        (COLUMNS, [("x", " + 1", [("x", "")]), ("y", " + 1", [("y", ""), ("a", "")])], 1 + 1 + 4),
+        (ROWS, [("x", " + 1", [("a", "")]), ("y", "", [("x", "")])], 4 + 4),
+        (COLUMNS, [("x", " + 1", [("a", "")]), ("y", "", [("x", "")])], 4 + 4),
+    ],
+)
+def test_values_of_the_iteration_before(
+    element: str, statements: list[tuple[str, str, list[tuple[str, str]]]], loads: int
+) -> None:
+    """What the iteration before stored last is loaded once in four iterations, and counted like this."""
+    assert COMPILE is not None
+    shape = "m, n + 3" if element == ROWS else "n + 3, m"
+    text = f"kernel k(m, n):\n    in a: f64[{shape}]\n    inout x, y: f64[{shape}]\n"
+    text += "    parallel for j in range(m):\n        for i in range(n):\n"
+    for array, at, loaded in statements:
+        terms = " + ".join(element.format(*load) for load in loaded)
+        text += f"            {element.format(array, at)} = {terms}\n"
+    kernel, sizes = kernel_of(text), {"m": 2, "n": 400}
+    compiled = COMPILE(generate(kernel, "cuda", free=parallel_loops(kernel)).source).ptx
+    assert accesses_of_bodies(compiled)[0].count("L") == loads
+    (launch,) = launches_of_kernel(kernel, sizes, load_machine("v100")).each
+    assert isinstance(launch.how, AsLaunched) and launch.how.kernel is not None
+    cache = FirstCache(128, Fraction(128), Fraction(32))
+    found = warp_accesses_at(launch.how.kernel, sizes, 32, cache, launch.how.threads())
+    assert found.loads == 2 * 100 * loads
+
+
+def test_a_chain_of_one_thread() -> None:
+    """A single loop keeps the value all the time; a load in four iterations, as counted, is no more than a little."""
+    assert COMPILE is not None
+    kernel = kernel_of(
+        "kernel k(n):\n    in a: f64[n]\n    inout x: f64[n + 1]\n    for i in range(n):\n"
+        "        x[i + 1] = 0.5 * x[i] + a[i]\n"
+    )
+    text = generate(kernel, "cuda", free=parallel_loops(kernel)).source
+    assert "LS" * UNROLLED in accesses_of_bodies(COMPILE(text).ptx)
 
 
 def test_an_element_under_a_condition() -> None:

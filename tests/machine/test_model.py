@@ -68,8 +68,14 @@ def test_a_fused_rate_below_the_unfused_one_is_no_bound() -> None:
 @pytest.mark.parametrize(
     ("type_name", "cls", "message", "help"),
     [
-        ("f32", "fma", "machine m has no peak for f32", "it has f64"),
-        ("f16", "fma", "machine m runs f16 on its matrix units only", "--unit tensor"),
+        ("f32", "fma", "machine m has no peak for f32", "it has f64; add `peak f32 fma RATE` to the machine"),
+        ("i32", "fma", "machine m has no peak for i32", "it has f64; add `peak i32 RATE` to the machine"),
+        (
+            "f16",
+            "fma",
+            "machine m has a rate of f16 for its matrix units, but none for others",
+            "add `peak f16 fma RATE`",
+        ),
         ("f64", "tensor", "machine m has no tensor rate for f64", "its tensor units take f16"),
         ("f16", "tensor_sparse", "machine m has no tensor_sparse rate for f16", "leave out `--unit`"),
     ],

@@ -116,7 +116,7 @@ def test_matrix_units_take_all_operations_of_a_contraction() -> None:
     found = compute_time(counts, guide, unit="tensor_sparse")
     assert float(found.time_s) == pytest.approx(2097151 / 1979e12)
     assert found.peak_per_s == 1979 * 10**12
-    with pytest.raises(CommandError, match="matrix units only"):
+    with pytest.raises(CommandError, match="matrix units, but none for others"):
         compute_time(counts, guide)
 
 

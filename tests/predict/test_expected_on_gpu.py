@@ -19,7 +19,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.operators.bandwidth import stream_rate
 from roofdsl.operators.launch import DISPATCH_S
 from roofdsl.predict.expected_of_launches import IN_SEQUENCE
-from roofdsl.predict.expected_on_gpu import ALONE, FEW, STARTING, launch_of
+from roofdsl.predict.expected_on_gpu import ALONE, FEW, STARTING, UNEQUAL, launch_of
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.kernel_launches import launches_of_kernel
@@ -372,6 +372,34 @@ def test_threads_of_a_row_load_the_same_element_each() -> None:
     known = load_machine("v100_pcie")
     found = launch_of(launched, {"n": 64}, known, None, on(known, kernel, {"n": 64}))
     assert (found.accesses.loads, found.accesses.stores) == (2 * 64**2, 64**2)
+
+
+def rows(stop: str) -> Kernel:
+    return kernel_of(
+        "kernel k(n, m):\n    in A: f64[m, n], x: f64[m]\n    inout y: f64[n]\n    parallel for i in range(n):\n"
+        f"        for j in range({stop}):\n            y[i] += A[j, i] * x[j]\n"
+    )
+
+
+def test_a_launch_ends_when_its_longest_thread_ends() -> None:
+    """16 blocks on 80 multiprocessors: rows of a triangle wait as often as the longest of them."""
+    sizes, whole = {"n": 4096, "m": 4096}, on("v100_pcie", rows("m"), {"n": 4096, "m": 4096}).expected
+    assert whole is not None
+    for stop in ("min(m, i + 1)", "min(m, n - i)"):
+        found = on("v100_pcie", rows(stop), sizes).expected
+        assert found is not None and UNEQUAL in {cause.cause for cause in found.causes}
+        assert 0.9 * whole.expected_s < found.expected_s <= whole.expected_s
+    assert UNEQUAL not in {cause.cause for cause in whole.causes}
+
+
+def test_long_blocks_at_the_end_of_a_launch_take_longer() -> None:
+    """Two blocks at a time on two multiprocessors: 1 to 5 parts of the work end after 9, 5 to 1 parts after 8."""
+    known = replace(load_machine("v100_pcie"), units=2)
+    assert known.multiprocessor is not None
+    known = replace(known, multiprocessor=replace(known.multiprocessor, blocks=1))
+    sizes = {"n": 5 * 256, "m": 5 * 256}
+    last, first = (expected_s(known, rows(stop), sizes) for stop in ("min(m, i + 1)", "min(m, n - i)"))
+    assert last / first == pytest.approx(9 / 8, rel=0.03)
 
 
 @pytest.mark.parametrize("machine", ["v100_pcie", "t4"])

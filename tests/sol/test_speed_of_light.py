@@ -309,7 +309,7 @@ def test_types_that_run_on_matrix_units_only_are_tried_there_as_written(name: st
     kernel = pick(load_file(shipped_models()[name].path), name)
     sizes = dict.fromkeys((p.name for p in kernel.parameters), 16384)
     found = speed_of_light(kernel, sizes, load_machine(machine))
-    assert found.written is None and "on its matrix units only" in found.why_not
+    assert found.written is None and "matrix units, but none for others" in found.why_not
     assert found.best is not None and found.best.time_s == found.floor.time_s
     assert found.best.what == "as written, on tensor units" and found.best.lines == ("unit tensor",)
 
@@ -327,7 +327,7 @@ def test_bytes_are_counted_once_for_both_kinds_of_units(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("roofdsl.predict.kernel.crossing", counting)
     found = speed_of_light(kernel, {"n": 26}, load_machine("a100_40_pcie"))
-    assert "on its matrix units only" in found.why_not and counted == ["tensor"]
+    assert "matrix units, but none for others" in found.why_not and counted == ["tensor"]
 
     for error in (OutOfReach(kernel.name, "it takes too long", 10, 10), TooHard("its accesses", 10)):
 
