@@ -56,7 +56,8 @@ class Blocking(Record):
     """Unroll factors by variable, and the sizes of the surrounding tiles (empty for none), outermost first.
 
     apart: with a factor f, the points of a block lie an f-th of the loop's extent apart, so neighboring iterations
-    still access neighboring elements, as threads of a GPU should. Otherwise they are neighbors. Only without tiles.
+    still access neighboring elements, as threads of a GPU should. Otherwise they are neighbors. With tiles, `apart`
+    is never set.
     """
 
     factors: tuple[tuple[str, int], ...]

@@ -24,7 +24,7 @@ ROWS = ((4,), (8,), (2,))
 def thread_blocks(nest: Nest, sizes: Mapping[str, int], arrays: Mapping[str, Array]) -> Iterator[Blocking]:
     """Blocks with the factors of `BLOCKS` or `ROWS`, or the largest smaller powers of two that divide the extents.
 
-    sizes: the trip counts of the nest's loops that are known; nothing fits if one over the results is not.
+    sizes: the known trip counts of the nest's loops. A loop over the results with an unknown one is not divided.
     """
     loops = _loops(nest)
     tried: set[tuple[int, ...]] = set()

@@ -1,4 +1,4 @@
-"""What blocks of threads load from the cache behind their own, for arrays of block shapes at once, in closed form.
+"""What blocks of threads load from the cache behind their own, for many block shapes at once, in closed form.
 
 A block whose data fit in its cache moves each sector that it touches once (`working_set_traffic`). In a dimension with
 subscripts `i + c`, the elements that a block of b iterations touches are windows of length b, one for each offset c. At
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class BlockBytes(Record):
-    """Bytes that all blocks of a launch together load and store, for each of the shapes: arrays of the same length."""
+    """Bytes that all blocks of a launch together load and store: two numpy arrays, one entry for each of the shapes."""
 
     loads: Whole
     stores: Whole

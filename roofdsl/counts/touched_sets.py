@@ -33,7 +33,7 @@ Sets = dict[str, Touched]
 """What is touched of each array."""
 
 EARLY = 4
-"""An iteration early in a loop comes after one of so many parts of it, or after so many iterations."""
+"""An iteration early in a loop comes after the first of EARLY equal parts of it, or after EARLY iterations."""
 
 Units = dict[str, tuple[Amount, Amount, Amount]]
 """For each array, residencies of units: begun, begun by a read, and ended by a store."""
@@ -76,8 +76,8 @@ class TouchedSets:
         return self._touched[key]
 
     def _has_turns(self, loop: For) -> bool:
-        """Whether turns of the loop leave gaps, which its text decides: asked anew for every set, it takes half of all
-        time.
+        """Whether turns of the loop leave gaps. The loop's text alone decides this, so the answer is kept: finding it
+        anew for every set would take half of all time.
         """
         if id(loop) not in self._in_turns:
             self._in_turns[id(loop)] = leaves_gaps(self.intervals, loop)

@@ -3,8 +3,9 @@
 The grammar of lines with one quantity, the checker, `machines show`, JSON, the editor grammars and the language page
 are made from these rows, and the model is filled by them. A new attribute is a row here (of `core` and `instruction`
 lines, in `core_attributes`) and the field that it fills in `roofdsl.machine` (`model`, `core`, `multiprocessor` or
-`instruction`). Rows stand in the order in which they are shown. Not in this table, but read in `check_machine.py`: the
-name, size and bandwidth in a `cache` or `memory` line, and the lines `peak`, `latency`, `link` and `ceiling`.
+`instruction`). Rows stand in the order in which they are shown. Not in this table, but read in `check_machine.py`: what
+`cache`, `memory`, `sustained` and `instruction` lines begin with (names, the first quantities), and the lines
+`processor`, `peak`, `pipes`, `transfers`, `latency`, `link`, `ceiling`, `cost` and `source`.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ class LevelTime(Record):
     streamed_bytes: the part of the memory's stores that bypasses the caches; streamed_bytes_per_s: their bandwidth, if
     the machine states one. Such stores may be faster than loads: the bound takes the faster of the two bandwidths for
     them.
-    summed_s: the time if it does not follow from the bytes: over links, which carry loads and stores at the same time,
-    and for several launches whose times have another sum, as on a duplex level where the convention of one of them does
-    not distinguish loads and stores.
+    summed_s: the time if it does not follow from the bytes. That is so over links, which carry loads and stores at the
+    same time, and for several launches if the sum of their times differs from the time of their summed bytes, as on a
+    duplex level where the convention of one launch does not distinguish loads and stores.
     """
 
     name: str

@@ -36,7 +36,8 @@ class Scaling(Record):
 
     single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
     the seconds of its transfers; saturation: the number of cores from which it is the limit; None if nothing is
-    transferred, and if so many cores have no work. most: the most cores that have work, None if that is not limited.
+    transferred, or if fewer cores than that have work. most: the most cores that have work, None if that is not
+    limited.
     """
 
     single: Prediction

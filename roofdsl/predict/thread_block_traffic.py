@@ -27,7 +27,7 @@ if working sets give no answer.
 """
 
 SHARE = 4
-"""A launch that is too long to simulate, and has no working sets, gets one of so many parts of the budget."""
+"""A launch that is too long to simulate, and has no working sets, gets one part in SHARE of the budget."""
 
 BY_WORKING_SETS = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
 

@@ -162,10 +162,10 @@ def compute_seconds(
 
 
 def _without_merged(own: Sum, parts: Sequence[ComputePart]) -> list[Sum]:
-    """The sum twice, without the sines and without the cosines of each type that has both.
+    """The sum; for each type that has both sines and cosines, once without the sines and once without the cosines.
 
     Compilers merge the sine and the cosine of one angle into a single call, which takes at least as long as either. So
-    the larger of the two times is a bound, and their sum is none.
+    the larger of the two times is a bound, but their sum is not.
     """
     made = [own]
     for type_name in dict.fromkeys(p.type for p in parts):

@@ -94,7 +94,7 @@ def assert_computes(name: str, changed: Kernel) -> None:
     np.testing.assert_allclose(left.astype(np.float64), wanted.astype(np.float64), rtol=1e-2 if "16" in name else 1e-4)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(2, 5)
 @pytest.mark.parametrize(("name", "on"), CASES)
 def test_the_promised_gain_is_that_of_a_text_that_computes_the_same(name: str, on: str) -> None:
     machine = load_machine(on)

@@ -263,7 +263,7 @@ def different(found: dict[str, Any], want: dict[str, Any]) -> list[str]:
     return [name for name, array in want.items() if not np.array_equal(found[name], array, equal_nan=True)]
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(3, 10)
 @pytest.mark.parametrize("number", range(20))
 def test_random_python_has_the_results_of_the_loops(number: int) -> None:
     """numba takes a variable that is not certainly set in an iteration for a sum; none is."""

@@ -193,7 +193,7 @@ def test_each_block_cold_where_its_set_fits(name: str, convention: str) -> None:
     assert found == (walked.loads_bytes, walked.stores_bytes)
 
 
-@pytest.mark.spread(4, 50)
+@pytest.mark.spread(4, 30)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("blocks", [1, 3, 8])
 @pytest.mark.parametrize("cache", [1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 20])

@@ -84,7 +84,7 @@ void lennard_jones(Atoms *atoms) {
     }
 }
 
-#define NUMBER_PAR_PER_BOX 6
+#define NUMBER_PAR_PER_BOX 3
 typedef struct { double v, x, y, z; } FOUR_VECTOR;
 typedef struct { double x, y, z; } THREE_VECTOR;
 typedef struct { double alpha; } par_str;

@@ -81,7 +81,7 @@ SAID = [
 ]  # fmt: skip
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 6)
 @pytest.mark.parametrize(("name", "machine", "sizes", "kind"), SAID)
 def test_predict_gives_a_file_with_the_text_the_time_that_is_said(
     name: str, machine: str, sizes: dict[str, int], kind: str

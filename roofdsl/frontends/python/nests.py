@@ -1,4 +1,8 @@
-"""Writes loops over the elements of arrays: numpy computes all of a value before it stores any of it."""
+"""Writes loops over the elements of arrays.
+
+Numpy computes all of a value before it stores any of it. So a value that reads what its target overlaps with goes to a
+temporary array first.
+"""
 
 from __future__ import annotations
 
