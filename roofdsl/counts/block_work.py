@@ -7,7 +7,7 @@ of a warp run in step, so a warp takes as long as its longest thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roofdsl.counts.integers_at_many_points import holds, value_of
@@ -15,6 +15,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.model import Count, For, If, Kernel, Node
+from roofdsl.loops.streams import deciding
 
 MOST_STEPS = 1 << 26
 """The most numbers that are computed for one launch."""
@@ -25,7 +26,7 @@ class BlockWork(Record):
 
     warps: of all warps of a block, each as long as its longest thread. longest: of the longest thread of a block. even:
     as warps, if each thread that is in the loops had the mean work. mean: of a thread that is in the loops. in_step:
-    how many times the work of its threads a warp takes on average.
+    how many times as long as the mean of its threads a warp takes, over all warps.
     """
 
     warps: tuple[float, ...]
@@ -55,13 +56,13 @@ def block_work(  # noqa: PLR0917
     """
     import numpy as np
 
-    deciding = set(_deciding(kernel.body))
-    if not deciding & {*block}:
+    names = deciding(kernel.body)
+    if not names & {*block}:
         return None
     shapes, ranks, inside = [], dict[str, Any](), np.ones((), dtype=bool)
     along = lanes(tuple(block.values()), warp)
     for d, (name, threads) in enumerate(block.items()):
-        is_used = name in deciding
+        is_used = name in names
         turns = -(-trips[d] // (threads * grid[d])) if is_used else 1
         shapes.append((turns, grid[d], threads // along[d], along[d]) if is_used else (1, 1, 1, 1))
         axis = [1] * len(block)
@@ -104,17 +105,6 @@ def _by_block(of_threads: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, 
     return warps.sum(axis=own), warps.max(axis=own)
 
 
-def _deciding(nodes: Sequence[Node]) -> Iterator[str]:
-    """The symbols in bounds of loops and in conditions."""
-    for node in nodes:
-        if isinstance(node, For):
-            yield from node.start.symbols() | node.stop.symbols() | node.step.symbols()
-            yield from _deciding(node.body)
-        elif isinstance(node, If):
-            yield from node.condition.symbols()
-            yield from _deciding((*node.then, *node.orelse))
-
-
 class _Counting:
     """Work at many threads at once. ranks: the numbers of the threads along each loop over threads; size: how many
     there are in all.
@@ -149,7 +139,7 @@ class _Counting:
             value = start + self._ranks[loop.var] * step
             return np.where(value < stop, self.of(loop.body, {**columns, loop.var: value}), 0)
         trips = np.maximum(0, -((start - stop) // step))
-        if loop.var not in set(_deciding(loop.body)):
+        if loop.var not in deciding(loop.body):
             return trips * self.of(loop.body, columns)
         found: Any = 0
         for k in range(int(np.max(trips))):

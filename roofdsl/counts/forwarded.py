@@ -8,7 +8,7 @@ elements are the same. If the loop also stores to another array, loads from rows
 
 This was read from the PTX of nvcc 13.0 and NVRTC 13.5, and from the machine code for compute capability 8.0
 (`tests/codegen/test_unrolled.py`). NVRTC 13.5 drops more loads from rows. A single loop in a single thread drops all of
-them. These are counted, so that the time is rather too long.
+them. All these are counted here, so the time may be somewhat too long.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.counts.registers import Kept
-from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import Const, IntExpr, Sym, add, sub
+from roofdsl.lang.record import replace
+from roofdsl.loops.integers import Const, Sym, add
+from roofdsl.loops.strides import apart_in_a_row, stride_of
 
 
 def is_forwarded(kept: Kept, every: Sequence[Kept]) -> bool:
@@ -31,9 +32,9 @@ def is_forwarded(kept: Kept, every: Sequence[Kept]) -> bool:
         return False
     first_load, first_store = (min(place.position for place in of.places) for of in (kept, own[0]))
     loop = kept.places[0].loops[-1]
-    next_ones = {loop.var: add(Sym(loop.var), loop.step)}
-    pairs = zip(kept.element.subscripts, own[0].element.subscripts, strict=True)
-    return first_load <= first_store and all(_apart(mine.substitute(next_ones), other) == 0 for mine, other in pairs)
+    later = {loop.var: add(Sym(loop.var), loop.step)}
+    next_one = replace(kept.element, subscripts=tuple(s.substitute(later) for s in kept.element.subscripts))
+    return first_load <= first_store and apart_in_a_row(next_one, own[0].element) == 0
 
 
 def is_early(kept: Kept, every: Sequence[Kept], unrolled: int) -> bool:
@@ -46,12 +47,8 @@ def is_early(kept: Kept, every: Sequence[Kept], unrolled: int) -> bool:
     for store in stores:
         if store.element.array.name != kept.element.array.name:
             return False
-        pairs = zip(kept.element.subscripts, store.element.subscripts, strict=True)
-        apart = [_apart(other, mine) for mine, other in pairs]
-        within = apart.pop(0 if kept.element.array.column_major else -1)
-        if within is None or any(rows != 0 for rows in apart):
-            return False
-        if within in {advance * k for k in range(1, unrolled)}:
+        apart = apart_in_a_row(store.element, kept.element)
+        if apart is None or apart in {advance * k for k in range(1, unrolled)}:
             return False
     return True
 
@@ -74,16 +71,4 @@ def _advance(kept: Kept) -> int:
     """By how many neighbors an iteration of the innermost loop moves along a row; 0 if it moves to other rows, or by
     numbers that differ.
     """
-    loop, subscripts = kept.places[0].loops[-1], kept.element.subscripts
-    fastest = 0 if kept.element.array.column_major else len(subscripts) - 1
-    form = affine(subscripts[fastest])
-    others = (s for k, s in enumerate(subscripts) if k != fastest)
-    if loop.var in form.hidden() or any(loop.var in s.symbols() for s in others) or not isinstance(loop.step, Const):
-        return 0
-    return form.coefficients().get(loop.var, 0) * loop.step.value
-
-
-def _apart(left: IntExpr, right: IntExpr) -> int | None:
-    """The difference, if it is a number."""
-    form = affine(sub(left, right))
-    return None if form.terms else form.constant
+    return stride_of(kept.element, kept.places[0].loops[-1])[1]

@@ -14,10 +14,9 @@ from typing import Any
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import PlacedStatement, scalar_bytes, statements
-from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import sub
 from roofdsl.loops.model import Assign, Element, If, Kernel, Let, Node
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.strides import apart_in_a_row
 
 
 class _Use(Record):
@@ -218,8 +217,6 @@ def _meet(use: _Use, other: _Use, depth: int) -> bool:
 
 def _may_meet(use: _Use, other: _Use, depth: int) -> bool:
     """Whether the subscripts leave it open: they do, unless the addresses always differ by the same number, as those of
-    A[i, j] and A[i, j - 1] do. The number of rows between two elements is not a number of bytes.
+    A[i, j] and A[i, j - 1] do.
     """
-    apart = [affine(sub(a, b)) for a, b in zip(use.element.subscripts, other.element.subscripts, strict=True)]
-    within = apart.pop(0 if use.element.array.column_major else -1)
-    return bool(within.terms) or not within.constant or any(other.terms or other.constant for other in apart)
+    return not apart_in_a_row(use.element, other.element)

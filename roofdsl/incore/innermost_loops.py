@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Literal
 
 from roofdsl.counts.executions import statement_executions
 from roofdsl.counts.operations import operation_counts
@@ -16,13 +15,10 @@ from roofdsl.counts.registers import Kept, alone, kept_at
 from roofdsl.counts.work_record import StatementOperations
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import PlacedStatement, statements
-from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Compare, Const, add, mul
 from roofdsl.loops.model import Count, Element, For
 from roofdsl.loops.sized import Sized
-
-Stride = Literal["unit", "none", "strided", "irregular"]
-"""How an access moves along the innermost loop: to the next element, not at all, further, or in an unknown way."""
+from roofdsl.loops.strides import Stride, stride_of
 
 
 class Moved(Record):
@@ -151,20 +147,3 @@ def _moved(
         else:
             outside += one.times / entries * (one.loaded + one.stored)
     return tuple(moved), outside
-
-
-def stride_of(element: Element, loop: For | None) -> tuple[Stride, int]:
-    """How the element moves along the loop, and by how many elements if along the fastest dimension only (else 0)."""
-    if loop is None:
-        return "none", 0
-    fastest = 0 if element.array.column_major else len(element.subscripts) - 1
-    forms = [affine(s) for s in element.subscripts]
-    if any(loop.var in form.hidden() for form in forms):
-        return "irregular", 0
-    steps = [form.coefficients().get(loop.var, 0) for form in forms]
-    if any(step for k, step in enumerate(steps) if k != fastest):
-        return "strided", 0
-    step = steps[fastest] * (loop.step.value if isinstance(loop.step, Const) else 0)
-    if not steps[fastest]:
-        return "none", 0
-    return ("unit" if step == 1 else "strided"), step

@@ -53,7 +53,7 @@ class _Units:
         self._served, self._since = [0.0] * units, [0.0] * units
 
     def end(self) -> float:
-        now, events = 0.0, list[tuple[float, int]]()
+        now = 0.0
         self._start(list(range(len(self._ends))))
         events = [(self._next_end(m), m) for m, ends in enumerate(self._ends) if ends]
         heapify(events)

@@ -297,7 +297,7 @@ def _assumed(launch: Launch, machine: Machine, name: str) -> tuple[str, ...]:
     times = "once" if rounds == 1 else f"{rounds:,} times"
     who = "it" if launch.threads == 1 else "a thread"
     start, each = (show_time(Fraction(time_s), 3) for time_s in _start_and_round_s(launch, machine))
-    if launch.work is not None and launch.work.mean:
+    if launch.work is not None:
         longest = round(rounds * max(launch.work.longest) / launch.work.mean)
         times = f"{rounds:,} times on average, and the longest {longest:,} times"
     waits = f"waits for its loads {times}, for {each}{' each' if rounds > 1 else ''}"

@@ -58,11 +58,9 @@ class Asked(Record):
 
     def slower(self, inside: float, instructions: float, thread: float) -> Asked:
         """With each of these so many times as long; the instructions in addition to all that is inside."""
-        times = dict(self.inside)
-        times = {
-            name: time_s * inside * (instructions if name == "instructions" else 1) for name, time_s in times.items()
-        }
-        return replace(self, inside=tuple(times.items()), thread=self.thread * thread)
+        by = {"instructions": inside * instructions}
+        longer = tuple((name, time_s * by.get(name, inside)) for name, time_s in self.inside)
+        return replace(self, inside=longer, thread=self.thread * thread)
 
     @property
     def longest(self) -> tuple[str, float]:

@@ -10,6 +10,7 @@ import pytest
 from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.counts.compiled_warps import UNROLLED, FirstCache, warp_accesses_at
+from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.loops_as_launched import AsLaunched
@@ -38,6 +39,12 @@ def accesses_of_bodies(text: str) -> list[str]:
             inside = lines[at[back[1]] : k]
             found.append("".join("L" if "ld.global" in i else "S" if "st.global" in i else "" for i in inside))
     return found
+
+
+def bodies_of(kernel: Kernel) -> list[str]:
+    """`accesses_of_bodies` of a kernel's naive code."""
+    assert COMPILE is not None
+    return accesses_of_bodies(COMPILE(generate(kernel, "cuda", free=parallel_loops(kernel)).source).ptx)
 
 
 @pytest.mark.parametrize("name", ["gemv", "matmul", "minplus"])
@@ -81,7 +88,6 @@ def test_values_of_the_iteration_before(
     element: str, statements: list[tuple[str, str, list[tuple[str, str]]]], loads: int
 ) -> None:
     """What the iteration before stored last is loaded once in four iterations, and counted like this."""
-    assert COMPILE is not None
     shape = "m, n + 3" if element == ROWS else "n + 3, m"
     text = f"kernel k(m, n):\n    in a: f64[{shape}]\n    inout x, y: f64[{shape}]\n"
     text += "    parallel for j in range(m):\n        for i in range(n):\n"
@@ -89,8 +95,7 @@ def test_values_of_the_iteration_before(
         terms = " + ".join(element.format(*load) for load in loaded)
         text += f"            {element.format(array, at)} = {terms}\n"
     kernel, sizes = kernel_of(text), {"m": 2, "n": 400}
-    compiled = COMPILE(generate(kernel, "cuda", free=parallel_loops(kernel)).source).ptx
-    assert accesses_of_bodies(compiled)[0].count("L") == loads
+    assert bodies_of(kernel)[0].count("L") == loads
     (launch,) = launches_of_kernel(kernel, sizes, load_machine("v100")).each
     assert isinstance(launch.how, AsLaunched) and launch.how.kernel is not None
     cache = FirstCache(128, Fraction(128), Fraction(32))
@@ -100,21 +105,17 @@ def test_values_of_the_iteration_before(
 
 def test_a_chain_of_one_thread() -> None:
     """A single loop keeps the value all the time; a load in four iterations, as counted, is no more than a little."""
-    assert COMPILE is not None
     kernel = kernel_of(
         "kernel k(n):\n    in a: f64[n]\n    inout x: f64[n + 1]\n    for i in range(n):\n"
         "        x[i + 1] = 0.5 * x[i] + a[i]\n"
     )
-    text = generate(kernel, "cuda", free=parallel_loops(kernel)).source
-    assert "LS" * UNROLLED in accesses_of_bodies(COMPILE(text).ptx)
+    assert "LS" * UNROLLED in bodies_of(kernel)
 
 
 def test_an_element_under_a_condition() -> None:
     """It is loaded and stored in each iteration in which the condition holds."""
-    assert COMPILE is not None
     kernel = kernel_of(
         "kernel k(n):\n    in A: f64[n, n]\n    inout s: f64[n]\n    for i in range(n), j in range(n):\n"
         "        if j < i + 3:\n            s[i] += A[i, j]\n"
     )
-    text = generate(kernel, "cuda", free=parallel_loops(kernel)).source
-    assert "LLS" * UNROLLED in accesses_of_bodies(COMPILE(text).ptx)
+    assert "LLS" * UNROLLED in bodies_of(kernel)

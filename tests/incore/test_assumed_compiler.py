@@ -10,11 +10,12 @@ import pytest
 from roofdsl.incore.assumed_code_cycles import Timer
 from roofdsl.incore.assumed_compiler import in_core
 from roofdsl.incore.chains import overwritten_in, reductions
-from roofdsl.incore.innermost_loops import loops_of, stride_of, varies
+from roofdsl.incore.innermost_loops import loops_of, varies
 from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.lang.record import replace
 from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.strides import stride_of
 from roofdsl.machine.find import load_machine
 from tests.incore.loops import HEAD, loop_of
 from tests.predict.machines import kernel_of
