@@ -89,11 +89,17 @@ class Facts:
             if not bounds:
                 return None
             found = list(dict.fromkeys(bounds))[:_MOST_BOUNDS]
-        plain = Facts((), self.known)
+        plain = Facts((), (*self.known, *self.lengths()))
         least = found[0] if found else None
         for p in found[1:]:
             least = p if least is not None and plain.not_negative(least - p) else least
         return least
+
+    def lengths(self) -> list[Poly]:
+        """Differences of sizes that are >= 0 wherever an iteration is: of the last and the first one."""
+        variables = {r.var for r in self.ranges}
+        pairs = [upper - lower for r in self.ranges for lower in r.lowers for upper in r.uppers]
+        return [p for p in pairs if p.names and not p.names & variables and not p.entries]
 
     def _bounds(self, value: Poly, r: Range) -> list[Poly]:
         """What `value` never exceeds, with the bounds of one loop in place of its variable."""

@@ -12,6 +12,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.c_types import CType
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
+from roofdsl.lang.record import Record
 
 
 class Variable:
@@ -105,7 +106,16 @@ class Wrapped(Unknown):
         self.loop, self.variable = loop, variable
 
 
-State = Poly | Pointer | Unknown
+class Choice(Record):
+    """One of two states: `iftrue` where a condition on loop variables and sizes holds. `place` names the condition."""
+
+    place: object
+    condition: Any
+    iftrue: State
+    iffalse: State
+
+
+State = Poly | Pointer | Unknown | Choice
 
 
 class Scopes:

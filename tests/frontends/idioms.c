@@ -1,0 +1,128 @@
+/* What students write: several targets in one statement, neighbors on a ring, rows as long as a sum, swapped arrays. */
+#include <stddef.h>
+
+/* ---- `a = b = v` ---- */
+
+void chain_of_zeros(int n, double (*f)[3]) {
+    for (int i = 0; i < n; i++) { f[i][0] = f[i][1] = f[i][2] = 0; f[i][1] += i; }
+}
+void chain_of_scalars(int n, const double *x, double *y) {
+    double s, t;
+    for (int i = 0; i < n; i++) { s = t = x[i] * 2; s += 1; y[i] = s * t; }
+}
+void chain_of_sums(int n, const double *x, double *y) {
+    double s, t;
+    s = t = 0.0;
+    for (int i = 0; i < n; i++) { s += x[i]; t -= s; }
+    y[0] = y[1] = s * t;
+}
+void chain_of_elements(int n, const double *x, double *a, double *b) {
+    for (int i = 0; i < n; i++) a[i] = b[n - 1 - i] = x[i] + 1;
+}
+void chain_through_float(int n, const double *x, float *b, double *a, double *c) {
+    float t;
+    for (int i = 0; i < n; i++) { a[i] = b[i] = x[i] * 0.1; c[i] = t = x[i] * 0.3; }
+}
+void chain_to_float(int n, const float *x, double *a, float *b) {
+    for (int i = 0; i < n; i++) b[i] = a[i] = x[i] * x[i];
+}
+void chain_of_integers(int n, double *a, int *k) {
+    int p, q;
+    for (int i = 0; i < n; i++) { p = q = 2 * i; a[i] = p; p = k[i] = q + 1; k[i] += p; a[i] = k[i] = i; }
+}
+void chain_of_counters(int n, double *a) {
+    int i, j;
+    i = j = 0;
+    while (i < n) { a[i] = j; j += 3; i++; }
+}
+void chain_of_sets(int n, double *a) {
+    for (int i = 0; i < n; i++) {
+        int lo, hi;
+        lo = hi = i;
+        if (i > 1) lo = hi = i - 1;
+        a[lo] += 1; a[hi] += 2;
+    }
+}
+void chain_changes_after_use(int n, int *a, double *b) { for (int i = 0; i < n; i++) { int k = i; k = a[k] = 1; b[0] += k; } }
+void chain_on_sizes(int n, double *a, double *b) {
+    for (int i = 0; i < n; i++) a[i] = b[i] = i == 0 ? 1.5 : a[i] * 2;
+}
+struct pair { double x, y; };
+void chain_of_members(int n, struct pair *p, double *b) {
+    struct pair s;
+    for (int i = 0; i < n; i++) { s.x = s.y = b[i]; p[i].x = p[i].y = s.x + 1; b[i] = p[i].x = s.y; }
+}
+void chain_with_steps(int n, double *a, double *b) { while (n-- > 0) *a++ = *b++ = 2; }
+
+/* ---- neighbors on a ring ---- */
+
+void ring(int n, const double *a, double *b) {
+    for (int i = 0; i < n; i++) b[i] = a[(i + 1) % n] + a[(i + n - 1) % n] - 2.0 * a[i];
+}
+void ring_before(int n, const double *a, double *b) { for (int i = 0; i < n; i++) b[i] = a[(i - 1 + n) % n]; }
+void ring_in_variables(int n, const double *a, double *b) {
+    for (int i = 0; i < n; i++) {
+        int next = (i + 1) % n, last;
+        last = (i - 1 + n) % n;
+        b[i] = a[next] - a[last] + next;
+    }
+}
+void ring_of_choices(int n, const double *a, double *b) {
+    for (int i = 0; i < n; i++) { int last = i == 0 ? n - 1 : i - 1; b[last] += a[i]; }
+}
+void ring_unsigned(size_t n, const double *a, double *b) {
+    for (size_t i = 0; i < n; i++) { size_t last = (i + n - 1) % n; b[i] = a[last] + last; }
+}
+void ring_twice(int n, const double *a, double *b) { for (int i = 0; i < 2 * n; i++) b[i] += a[i % n] * (i / n); }
+void ring_of_turns(int n, const double *a, double *b) {
+    for (int i = n; i < 2 * n; i++) b[i - n] = a[(i + n) % n] + a[(i + 2 * n - 1) % n];
+}
+void ring_down(int n, double *a, const double *b) { for (int i = n - 1; i >= 0; i--) a[(i + 1) % n] += b[i]; }
+void torus(int n, int m, const double *a, double *b) {
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+            b[i * m + j] = a[(i + 1) % n * m + j] + a[(i - 1 + n) % n * m + j] + a[i * m + (j + 1) % m]
+                + a[i * m + (j - 1 + m) % m] - 4 * a[i * m + j];
+}
+void torus_of_rows(int n, int m, const double a[n][m], double b[n][m]) {
+    for (int i = 0; i < n; i++) {
+        int up = (i + n - 1) % n;
+        for (int j = 0; j < m; j++) { if (j == 2) continue; b[i][j] = a[up][j] + a[i][(j + 1) % m]; }
+    }
+}
+void torus_of_pointers(int n, int m, const double *a, double *b) {
+    for (int i = 0; i < n; i++) {
+        const double *below = a + (i + 1) % n * m;
+        for (int j = 0; j < m; j++) b[i * m + j] = below[j];
+    }
+}
+static double at(int n, const double *a, int i) { return a[(i + n) % n]; }
+void ring_by_function(int n, const double *a, double *b) { for (int i = 0; i < n; i++) b[i] = at(n, a, i - 1) + at(n, a, i + 1); }
+void ring_by_ifs(int n, const double *a, double *b) {
+    for (int i = 0; i < n; i++) {
+        int last = i - 1, next = i + 1;
+        if (last < 0) last += n;
+        if (next == n) next = 0;
+        b[i] = a[last] + a[next];
+    }
+}
+void ring_of_two_cases(int n, const double *a, double *b) {
+    for (int i = 0; i < n; i++) {
+        int last, far;
+        if (i > 0) { last = i - 1; far = 0; } else { last = n - 1; far = 1; }
+        b[i] = a[last] * far;
+        far = 2 * last;
+        b[i] += far;
+    }
+}
+void ring_with_state(int n, const double *a, double *b) {
+    int k = 0;
+    for (int i = 0; i < n; i++) { if (i > 0) k = i - 1; else k = n - 1; b[k] += a[i]; }
+    for (int i = 0; i < n; i++) { k = (i + 1) % n; b[k] -= a[i]; }
+}
+void ring_in_a_bound(int n, double *a) {
+    for (int i = 0; i < n; i++) { int k = (i + 1) % n; for (int j = k; j < n; j++) a[j] += i; }
+}
+void ring_chosen_on_data(int n, const double *a, double *b) {
+    for (int i = 0; i < n; i++) { int k = (i + 1) % n; if (a[i] > 0) b[k] = 1; else b[k] = a[k]; }
+}
