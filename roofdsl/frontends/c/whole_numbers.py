@@ -51,10 +51,8 @@ def _by_size(context: Context, op: str, a: Poly, b: Poly, node: Any) -> Poly:
     rest = a - b * times
     variables = {r.var for r in facts.ranges}
     if not facts.not_negative(b * 2 - 1 - rest) or a.entries or not (rest - b).is_affine_in(variables):
-        message = (
-            f"nothing shows that this `{op}` subtracts its divisor at most once: that `{rest}` is less than twice "
-        )
-        raise Refused("c-integer", f"{message}`{b}`", node, _condition_for(context, rest, b))
+        message = f"nothing shows how often this `{op}` subtracts `{context.in_c(b)}`"
+        raise Refused("c-integer", message, node, _condition_for(context, rest, b))
     if not facts.not_negative(b - 1 - rest):
         holds, fails = differences("<", rest - b)
         own = Poly({m: c for m, c in rest.terms.items() if Poly({m: c}).names & variables})  # `i < n - 1`
