@@ -126,3 +126,49 @@ void ring_in_a_bound(int n, double *a) {
 void ring_chosen_on_data(int n, const double *a, double *b) {
     for (int i = 0; i < n; i++) { int k = (i + 1) % n; if (a[i] > 0) b[k] = 1; else b[k] = a[k]; }
 }
+
+/* ---- arrays that change their roles ---- */
+
+void heat(int n, int steps, double *a, double *b) {
+    for (int t = 0; t < steps; t++) {
+        for (int i = 1; i < n - 1; i++) b[i] = 0.25 * a[i - 1] + 0.5 * a[i] + 0.25 * a[i + 1];
+        double *tmp = a;
+        a = b;
+        b = tmp;
+    }
+}
+void heat_and_result(int n, int steps, double *a, double *b, double *c) {
+    double *from = a, *to = b, *tmp;
+    for (int t = steps; t > 0; t--) {
+        for (int i = 1; i < n - 1; i++) to[i] = from[i - 1] + from[i + 1];
+        tmp = from; from = to; to = tmp;
+    }
+    for (int i = 0; i < n; i++) c[i] = from[i] + to[0];
+}
+void ten_steps(int n, double *a, double *b) {
+    for (int t = 1; t <= 5; t++) {
+        for (int i = 1; i < n; i++) b[i] = a[i - 1];
+        double *tmp = a; a = b; b = tmp;
+    }
+    a[0] = 1;
+}
+void wave(int n, int steps, double *u, double *v, double *w) {
+    for (int t = 0; t < steps; t++) {
+        for (int i = 1; i < n - 1; i++) w[i] = 2 * v[i] - u[i] + 0.1 * (v[i - 1] - 2 * v[i] + v[i + 1]);
+        double *old = u; u = v; v = w; w = old;
+    }
+}
+void swapped_rows(int n, int steps, double a[n][n], double b[n][n]) {
+    double (*p)[n] = a, (*q)[n] = b;
+    for (int t = 0; t < steps; t++) {
+        for (int i = 1; i < n; i++) for (int j = 0; j < n; j++) q[i][j] = p[i - 1][j];
+        double (*r)[n] = p; p = q; q = r;
+    }
+    if (steps % 2) for (int i = 0; i < n; i++) a[0][i] = b[0][i];
+}
+void swapped_flat(int n, int m, int steps, double *a, double *b) {
+    for (int t = 0; t < steps; t += 2) {
+        for (int i = 1; i < n; i++) for (int j = 0; j < m; j++) b[i * m + j] = a[i * m + j] + a[(i - 1) * m + j];
+        double *tmp = a; a = b; b = tmp;
+    }
+}

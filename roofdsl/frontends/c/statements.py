@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pycparser import c_ast
@@ -104,7 +104,7 @@ class Statements:
             finally:
                 del self.context.choices[split.place]
 
-        self._branches(split, node, lambda: way(True), lambda: way(False))
+        self.branches(split, node, lambda: way(True), lambda: way(False))
 
     def _statement(self, node: Any, parallel: int) -> None:
         match node:
@@ -223,14 +223,15 @@ class Statements:
                 self.scoped(taken)
             return
         split = Split(self.context.choice_at(node, condition), condition)
-        self._branches(split, node, lambda: self.scoped(node.iftrue), lambda: self.scoped(node.iffalse))
+        self.branches(split, node, lambda: self.scoped(node.iftrue), lambda: self.scoped(node.iffalse))
 
     def scoped(self, node: Any) -> None:
         """A statement, or those of a block, in a scope of its own."""
         with self.context.scopes.block():
             self.block(_items(node))
 
-    def _branches(self, split: Split, node: Any, then: Any, otherwise: Any) -> None:
+    def branches(self, split: Split, node: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        """An `if` on loop variables and sizes, with what writes its branches."""
         context, condition = self.context, split.condition
         before = dict(context.env)
         facts = context.facts

@@ -92,10 +92,11 @@ class OfData(Unknown):
 
 
 class Swapped(Unknown):
-    """A pointer that the next iteration of a loop finds at another array."""
+    """A pointer that the next iteration of a loop finds at another array: where `source` points now, if it is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Variable | None = None) -> None:
         super().__init__("it points at another array in the next iteration")
+        self.source = source
 
 
 class Wrapped(Unknown):
