@@ -172,3 +172,47 @@ void swapped_flat(int n, int m, int steps, double *a, double *b) {
         double *tmp = a; a = b; b = tmp;
     }
 }
+
+/* ---- rows as long as a sum ---- */
+
+void convolution(int h, int w, int k, const float *in, const float *f, float *out) {
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++) {
+            float s = 0.0f;
+            for (int dy = 0; dy < k; dy++)
+                for (int dx = 0; dx < k; dx++)
+                    s += in[(y + dy) * (w + k - 1) + x + dx] * f[dy * k + dx];
+            out[y * w + x] = s;
+        }
+}
+void turned_convolution(int w, int k, const double *in, const double *f, double *out) {
+    for (int y = 0; y < w; y++)
+        for (int x = 0; x < w; x++)
+            for (int dy = 0; dy < k; dy++)
+                for (int dx = 0; dx < k; dx++)
+                    out[y * w + x] += in[(y + k - 1 - dy) * (k + w - 1) + x + k - 1 - dx] * f[dy * k + dx];
+}
+void halo(int n, const double *u, double *v) {
+    for (int i = 1; i <= n; i++)
+        for (int j = 1; j <= n; j++)
+            v[i * (n + 2) + j] = u[(i - 1) * (n + 2) + j] + u[(i + 1) * (n + 2) + j] + u[i * (n + 2) + j - 1]
+                + u[i * (n + 2) + j + 1];
+}
+void halo_in_space(int n, const double *u, double *v) {
+    for (int i = 1; i <= n; i++) for (int j = 1; j <= n; j++) for (int k = 1; k <= n; k++)
+        v[(i * (n + 2) + j) * (n + 2) + k] = u[((i - 1) * (n + 2) + j) * (n + 2) + k + 1];
+}
+void halo_of_two_sizes(int n, int m, double *u) {
+    for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) { u[i * (2 * m + 1) + 2 * j] += u[i * (2 * m + 1) + 2 * j + 1]; }
+}
+void halo_swapped(int n, int steps, double *u, double *v) {
+    for (int t = 0; t < steps; t++) {
+        for (int i = 1; i <= n; i++)
+            for (int j = 1; j <= n; j++) {
+                int at = i * (n + 2) + j;
+                v[at] = u[at - 1] + u[at + 1] - u[at - (n + 2)];
+            }
+        double *w = u; u = v; v = w;
+    }
+}
+void diagonal(int n, double *a) { for (int i = 0; i < n; i++) a[i * n + i] += a[i * (n + 1)]; }
