@@ -92,7 +92,7 @@ def subscripts_of(subscript: Poly, inner: Sequence[Poly], facts: Facts) -> tuple
     rest = subscript
     for dim in reversed(inner):
         high, low = _divided(rest, dim)
-        for shift in (0, 1, -1):
+        for shift in (0, 1, -1, 2, -2):
             within = low - dim * shift
             if facts.not_negative(within) and facts.not_negative(dim - 1 - within):
                 found.insert(0, within)

@@ -1,4 +1,5 @@
 /* What students write: several targets in one statement, neighbors on a ring, rows as long as a sum, swapped arrays. */
+#include <assert.h>
 #include <stddef.h>
 
 /* ---- `a = b = v` ---- */
@@ -216,3 +217,63 @@ void halo_swapped(int n, int steps, double *u, double *v) {
     }
 }
 void diagonal(int n, double *a) { for (int i = 0; i < n; i++) a[i * n + i] += a[i * (n + 1)]; }
+
+/* ---- all of it together ---- */
+
+void ring_swapped(int n, int steps, double *a, double *b, double *r) {
+    for (int t = 0; t < steps; t++) {
+        for (int i = 0; i < n; i++) { int l = (i + n - 1) % n, k = (i + 1) % n; if (i == t) continue; b[i] = 0.5 * (a[l] + a[k]); }
+        double *s = a; a = b; b = s;
+    }
+    for (int i = 0; i < n; i++) r[i] = a[i];
+}
+void unsigned_wrap(unsigned n, double *a, const double *b) {
+    unsigned k;
+    for (unsigned i = 0; i < n; i++) { k = i + 1; if (k >= n) k -= n; a[k] += b[i] * k; }
+}
+void shifted_ring(int n, int s, double *a, const double *b) {
+    assert(s < n);
+    for (int i = 0; i < n; i++) { int from = (i - s + n) % n; a[i] = b[from] + b[(i + s) % n]; }
+}
+void ring_in_a_halo(int n, int m, double *a) {
+    for (int i = n; i > 0; i--)
+        for (int j = m - 1; j >= 0; j--) {
+            int w = (j + m - 1) % m, e = j == m - 1 ? 0 : j + 1;
+            a[i * (m + 1) + w] += a[(i - 1) * (m + 1) + e] * e;
+        }
+}
+void laps(int n, double *a, double *b) {
+    for (int i = 0; i < 2 * n; i++) { int h = i / n, r = i % n; if (h == 1) b[r] += a[r]; else a[r] = h + r; }
+}
+void neighbors_of_ends(int n, double *a, double *b) {
+    for (int i = 0; i < n; i++) {
+        int l, r;
+        l = r = i;
+        if (i > 0) l = i - 1;
+        if (i < n - 1) r = i + 1;
+        b[i] = a[l] + a[r];
+        l = r;
+        for (int j = l; j < n; j++) a[j] += 1;
+    }
+}
+void torus_swapped(int n, int steps, double a[n][n], double b[n][n]) {
+    double (*p)[n] = a, (*q)[n] = b;
+    for (int t = 0; t < steps; t += 2) {
+        for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) q[i][j] = p[(i + 1) % n][j] + p[i][(j + n - 1) % n];
+        double (*r)[n] = p; p = q; q = r;
+    }
+    p[0][0] = q[n - 1][0] = 3;
+}
+void swapped_twice(int n, int steps, double *a, double *b) {
+    for (int t = 0; t < steps; t++) {
+        double *w = a; a = b; b = w;
+        for (int i = 0; i < n; i++) { if (i == t % 2) continue; a[i] = b[(i + 1) % n]; }
+    }
+    for (int t = 0; t < steps; t++) { for (int i = 0; i < n; i++) b[i] = a[i] + 1; double *w = a; a = b; b = w; }
+}
+void triangle_of_choices(int n, int m, double *a) {
+    for (int i = 0; i < n; i++) { int last = m; if (i + 1 < m) last = i + 1; for (int j = 0; j < last; j++) a[i * m + j] = 1; }
+}
+void neighbor_of_neighbor(int n, double *a, double *b) {
+    for (int i = 0; i < n; i++) { int p = (i + 1) % n; double w = a[p]; int q = p == 0 ? n - 1 : p - 1; b[q] = w + q; }
+}

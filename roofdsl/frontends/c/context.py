@@ -290,10 +290,16 @@ class Context(Writing):
 
     def chosen(self, node: Any, condition: Known) -> bool:
         """The outcome of a known condition that is currently being written. Raises Split if it is still open."""
-        place = self.choice_at(node, condition)
-        if place not in self.choices:
-            raise Split(place, condition)
-        return self.choices[place]
+        return self.answer(self.choice_at(node, condition), condition)
+
+    def answer(self, place: object, condition: Known) -> bool:
+        """The outcome of a known condition, if it is currently being written or proven. Raises Split if it is open."""
+        if place in self.choices:
+            return self.choices[place]
+        for answer, differences in ((True, condition.fails), (False, condition.holds)):
+            if any(self.facts.not_negative(-d - 1) for d in differences):
+                return answer
+        raise Split(place, condition)
 
     def let(self, wish: str, value: Value, node: Any) -> Value:
         """Names a value at the current place."""
@@ -316,9 +322,7 @@ class Context(Writing):
         """
         found = self.env.get(variable)
         while isinstance(found, Choice):
-            if found.place not in self.choices:
-                raise Split(found.place, found.condition)
-            found = found.iftrue if self.choices[found.place] else found.iffalse
+            found = found.iftrue if self.answer(found.place, found.condition) else found.iffalse
         if found is not None:
             return found
         if not variable.type.is_plain:

@@ -20,7 +20,7 @@ Turn = dict[Variable, State]
 """What each of the pointers points at in one iteration."""
 
 
-def source(end: Pointer, befores: Mapping[Variable, State | None], symbols: Mapping[Variable, Poly]) -> Variable | None:
+def source(end: Pointer, befores: Mapping[Variable, object], symbols: Mapping[Variable, Poly]) -> Variable | None:
     """The pointer whose place before an iteration, `symbols`, is that of another pointer after it."""
     for variable, before in befores.items():
         if isinstance(before, Pointer) and before.subscripts and end == before.at(symbols[variable]):
@@ -28,14 +28,14 @@ def source(end: Pointer, befores: Mapping[Variable, State | None], symbols: Mapp
     return None
 
 
-def turns(starts: Mapping[Variable, State], befores: Mapping[Variable, State | None]) -> list[Turn]:
+def turns(starts: Mapping[Variable, State], befores: Mapping[Variable, object]) -> list[Turn]:
     """The first iterations until every pointer is back where it began; [] if no pointers are swapped."""
     sources = {v: s.source for v, s in starts.items() if isinstance(s, Swapped) and s.source is not None}
     moved = {v: v for v in sources if _returns(v, sources)}
     first = dict(moved)
     found: list[Turn] = []
     while moved and len(found) <= _MOST_TURNS:
-        found.append({v: before for v, of in moved.items() if (before := befores[of]) is not None})
+        found.append({v: before for v, of in moved.items() if isinstance(before := befores[of], Pointer)})
         moved = {v: sources[of] for v, of in moved.items()}
         if moved == first:
             return found

@@ -67,10 +67,7 @@ class Values:
             if indexing and isinstance(self.context.env.get(need.variable), OfData):
                 self.pointers.indices.learn(need.variable)
             message = f"{what} needs the value of `{need.variable.name}`, which is not known: {need.why}"
-            choice = isinstance(getattr(need.variable.node, "init", None), c_ast.TernaryOp)
-            help = "write the choice where it is used, as in `a[i == 0 ? n - 1 : i - 1]`"
-            help = help if choice else "compute it from loop variables and sizes"
-            raise Refused("c-index", message, node, help) from None
+            raise Refused("c-index", message, node, "compute it from loop variables and sizes") from None
         if value.poly is None:
             if is_integer(value.type):
                 if indexing:
