@@ -79,7 +79,8 @@ class Facts:
 
     def greatest(self, value: Poly) -> Poly | None:
         """A polynomial in the parameters that `value` never exceeds; None if none is found. Of several, it is one that
-        no other is proven to be smaller than.
+        no other is proven to be smaller than, or the simplest that is no greater wherever an iteration is: `n - 1`, of
+        that and `2 * n - 3`, in a loop that runs only if n >= 2.
         """
         known = self._without_quotients(value)
         found = [] if known is None else [known]
@@ -89,11 +90,21 @@ class Facts:
             if not bounds:
                 return None
             found = list(dict.fromkeys(bounds))[:_MOST_BOUNDS]
-        plain = Facts((), self.known)
+        always, here = Facts((), self.known), Facts((), (*self.known, *self.lengths()))
         least = found[0] if found else None
         for p in found[1:]:
-            least = p if least is not None and plain.not_negative(least - p) else least
+            assert least is not None
+            # Where there is no iteration, `m` may be far greater than the `n - 1` that it replaces.
+            is_simpler = _size_of_length(p) < _size_of_length(least)
+            if always.not_negative(least - p) or (is_simpler and here.not_negative(least - p)):
+                least = p
         return least
+
+    def lengths(self) -> list[Poly]:
+        """Differences of sizes that are >= 0 wherever an iteration is: of the last and the first one."""
+        variables = {r.var for r in self.ranges}
+        pairs = [upper - lower for r in self.ranges for lower in r.lowers for upper in r.uppers]
+        return [p for p in pairs if p.names and not p.names & variables and not p.entries]
 
     def _bounds(self, value: Poly, r: Range) -> list[Poly]:
         """What `value` never exceeds, with the bounds of one loop in place of its variable."""
@@ -254,3 +265,8 @@ def _plain(value: Poly) -> set[str]:
     outside = {a for m in value.terms for a in m if isinstance(a, str) and not a.startswith("@")}
     inside = {n for m in value.terms for a in m if isinstance(a, Quotient) for n in a.of.names}
     return outside - inside
+
+
+def _size_of_length(last: Poly) -> int:
+    """How complicated the length of an array is whose last element is `last`."""
+    return sum(abs(factor) for factor in (last + 1).terms.values())

@@ -291,13 +291,20 @@ class Machine(Memory):
         raise NotImplementedError(type(node))
 
     def _assign(self, node: Any) -> Value:
-        """The value is read before the old one of an update is, as in the language."""
+        """The value is read before the old one of an update is, as in the language. Gives what is stored, in the type
+        of the target.
+        """
         value = self.rvalue(node.rvalue)
         address, type_ = self.lvalue(node.lvalue)
         if node.op != "=":
             value = self.operate(node.op[:-1], self.load(address, type_), value)
         self.store(address, type_, value)
-        return value
+        if not isinstance(type_, Scalar):
+            return value
+        number = float(value.number) if type_.is_float else int(value.number)
+        if type_.code in "BIQ":
+            number %= 1 << 8 * type_.size
+        return Value(struct.unpack(f"<{type_.code}", struct.pack(f"<{type_.code}", number))[0], type_, value.data)
 
     def _unary(self, node: Any) -> Value:
         if node.op == "&":

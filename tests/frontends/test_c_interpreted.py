@@ -29,13 +29,13 @@ from tests.frontends.interpreted import counted, executed
 from tests.frontends.running import kernel_of
 
 HERE = Path(__file__).parent
-FILES = ("structures.c", "other_loops.c", "known_codes.c", "sparse.c", "memory.c")
+FILES = ("structures.c", "other_loops.c", "known_codes.c", "sparse.c", "memory.c", "idioms.c")
 CASES = [
     (file, name)
     for file in FILES
     for name in re.findall(r"^void (\w+)\(", (HERE / file).read_text(encoding="utf-8"), re.MULTILINE)
 ]
-CHOOSES_ON_DATA = {"srad_gradient", "jacobi_off_diagonal"}
+CHOOSES_ON_DATA = {"srad_gradient", "jacobi_off_diagonal", "ring_chosen_on_data"}
 """Functions that compute less than both branches of a choice on data: the kernel computes both."""
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

@@ -61,3 +61,10 @@ def test_quotients_and_remainders_of_loop_variables_are_compared() -> None:
     for value in (remainder, -remainder + 2, N - 1 - half, OUTER - quarter * 4, quarter * 4 - OUTER + 3):
         assert FACTS.not_negative(value), value
     assert not FACTS.not_negative(quotient("%", OUTER, 3) - 1)
+
+
+def test_the_smaller_of_two_bounds_is_found_where_a_loop_runs() -> None:
+    """`i <= n - 2` and `i <= 0`: an iteration exists only if n >= 2, so that 0 is the smaller bound."""
+    facts = Facts((Range("i", (Poly.number(0),), (N - 2, Poly.number(0))),))
+    assert facts.greatest(OUTER + N - 1) == N - 1
+    assert facts.greatest(OUTER) == Poly.number(0)

@@ -25,8 +25,8 @@ REFUSED = {
     "s278": ("c-statement", "goto"),
     "s318": ("c-index", "k"),  # its increment lies behind a label
     "s342": ("c-index", "j"),
-    "s4113": ("c-index", "ip[i]"),
-    "s4116": ("c-index", "ip[i]"),
+    "s4113": ("c-pointer", "ip"),
+    "s4116": ("c-pointer", "ip"),
     "s424": ("c-pointer", "flat_2d_array[i]"),  # `xx` points into the same array
     "s442": ("c-statement", "switch (indx[i])"),
     "s481": ("c-call", "exit (0)"),

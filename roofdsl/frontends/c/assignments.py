@@ -14,7 +14,7 @@ from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower
 from roofdsl.frontends.c.static_types import fits, place_type
 from roofdsl.frontends.c.values import Values
-from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, assigned_paths, member_path
+from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, assigned_paths, member_path
 from roofdsl.frontends.c.whole_structures import Structures
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
@@ -178,9 +178,12 @@ class Assignments:
         if variable.place == "global" and variable.type.is_plain:
             message = f"`{variable.name}` is a variable of the file, whose new value may be used elsewhere"
             raise Refused("c-name", message, node, "count with a local variable")
-        found = self.follower.assigned(variable, node)
-        if isinstance(found, Poly):
-            found = self.integer(variable.name, variable.type.base, found, node)
+
+        def read() -> State:
+            found = self.follower.assigned(variable, node)
+            return self.integer(variable.name, variable.type.base, found, node) if isinstance(found, Poly) else found
+
+        found = self.follower.each_way(read)
         if isinstance(found, Unknown):
             no_effects(node, node)
         self.context.env[variable] = found

@@ -142,7 +142,10 @@ class Conditions:
                 raise Refused("c-integer", message, node, "use signed integers")
         difference = a.poly - b.poly
         assert not difference.entries  # they are read as data here
-        holds, fails = _differences(op, difference)
+        holds, fails = differences(op, difference)
+        if op in ("==", "!="):  # `i != n` is `i < n` if i <= n
+            unequal = [d - 1 for d in (difference, -difference) if self.context.facts.not_negative(d)]
+            holds, fails = (holds, tuple(unequal)) if op == "==" else (tuple(unequal), fails)
         if difference.value is not None:
             return Known(tree.Number("0", 0, span), COMPARISONS[op](difference.value, 0), holds, fails)
         if not difference.is_affine_in(r.var for r in self.context.facts.ranges):
@@ -238,7 +241,7 @@ def _whole(value: Value) -> Value:
     return Value(value.type, None, number, Poly.number(int(number.value)))
 
 
-def _differences(op: str, d: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
+def differences(op: str, d: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
     """The differences that are >= 0 if the comparison with zero holds, and those that are if it fails."""
     table = {
         "<": ((-d - 1,), (d,)), "<=": ((-d,), (d - 1,)), ">": ((d - 1,), (-d,)), ">=": ((d,), (-d - 1,)),

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from pycparser import c_ast
+
 from roofdsl.frontends.c.c_types import CType, ctype, element, index_element
-from roofdsl.frontends.c.variables import Pointer, Scopes, State, Unknown, Variable
+from roofdsl.frontends.c.variables import Choice, Pointer, Scopes, State, Unknown, Variable
 from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
@@ -36,6 +38,18 @@ class Value(Record):
             return self.poly.tree(span)
         assert self.expr is not None
         return self.expr
+
+
+class Passed(c_ast.Node):  # type: ignore[misc]
+    """An expression whose value is known: what an assignment inside another one passes on."""
+
+    __slots__ = ("coord", "value")
+
+    def __init__(self, value: Value, coord: Any) -> None:
+        self.value, self.coord = value, coord
+
+    def children(self) -> tuple[Any, ...]:
+        return ()
 
 
 class Access(Record):
@@ -270,12 +284,22 @@ class Context(Writing):
             raise Refused("c-statement", "this is not integer arithmetic", node)
         self.out.append(item)
 
+    def choice_at(self, node: Any, condition: Known) -> object:
+        """What tells a known condition from others, also from the same one in another iteration."""
+        return (*map(id, self.calls), id(node), condition.written)
+
     def chosen(self, node: Any, condition: Known) -> bool:
         """The outcome of a known condition that is currently being written. Raises Split if it is still open."""
-        place = (*map(id, self.calls), id(node))
-        if place not in self.choices:
-            raise Split(place, condition)
-        return self.choices[place]
+        return self.answer(self.choice_at(node, condition), condition)
+
+    def answer(self, place: object, condition: Known) -> bool:
+        """The outcome of a known condition, if it is currently being written or proven. Raises Split if it is open."""
+        if place in self.choices:
+            return self.choices[place]
+        for answer, differences in ((True, condition.fails), (False, condition.holds)):
+            if any(self.facts.not_negative(-d - 1) for d in differences):
+                return answer
+        raise Split(place, condition)
 
     def let(self, wish: str, value: Value, node: Any) -> Value:
         """Names a value at the current place."""
@@ -293,9 +317,12 @@ class Context(Writing):
 
     def state(self, variable: Variable) -> State | Value | None:
         """The known state of a variable; a pointer or array that was never changed points at itself. An integer that
-        was never set becomes a parameter, unless it is local. None for a scalar that is kept in the kernel.
+        was never set becomes a parameter, unless it is local. None for a scalar that is kept in the kernel. Raises
+        Split for one of two states whose condition is open here.
         """
         found = self.env.get(variable)
+        while isinstance(found, Choice):
+            found = found.iftrue if self.answer(found.place, found.condition) else found.iffalse
         if found is not None:
             return found
         if not variable.type.is_plain:

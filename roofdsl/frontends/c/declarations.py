@@ -155,6 +155,7 @@ def _extent(context: Context, variable: Variable, subscripts: list[tuple[Poly, A
     """One more than the largest of these subscripts."""
     span = context.spans(variable.node)
     found: list[Poly] = []
+    reached: dict[Poly, set[Poly]] = {}  # what is >= 0 wherever an access with that length is executed
     for subscript, access in subscripts:
         if access.facts.not_negative(-subscript - 1):
             message = f"this lies before the beginning of `{variable.name}`"
@@ -165,11 +166,28 @@ def _extent(context: Context, variable: Variable, subscripts: list[tuple[Poly, A
             raise Refused("c-index", message, access.node, "declare the array with its dimensions, `double A[n][m]`")
         if length not in found:
             found.append(length)
+        reached[length] = reached.get(length, set(access.facts.lengths())) & set(access.facts.lengths())
     facts = Facts((), tuple(context.assumed))
     largest: list[Poly] = []
     for k, p in enumerate(found):
         others = [q for j, q in enumerate(found) if j != k and facts.not_negative(q - p)]
         if not any(q != p and (not facts.not_negative(p - q) or found.index(q) < k) for q in others):
             largest.append(p)
+    largest = _reached(largest, reached, context)
     written = tuple(p.tree(span) for p in largest)
     return written[0] if len(written) == 1 else tree.Call(tree.Name("max", span), written, span)
+
+
+def _reached(lengths: list[Poly], reached: dict[Poly, set[Poly]], context: Context) -> list[Poly]:
+    """Lengths without those that another one is at least as great as wherever they are reached: without 2 beside n, if
+    only loops of more than one iteration need 2.
+    """
+    needed: set[Poly] = set()
+    kept = list(lengths)
+    for p in lengths:
+        facts = Facts((), (*context.assumed, *reached[p]))
+        longer = next((q for q in kept if q != p and p not in needed and facts.not_negative(q - p)), None)
+        if longer is not None:
+            needed.add(longer)
+            kept.remove(p)
+    return kept

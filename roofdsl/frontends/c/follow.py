@@ -10,10 +10,21 @@ from pycparser import c_ast
 from roofdsl.frontends.c.context import Context, Known, Split, Value
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import OfData, Pointer, State, Unknown, Variable, assigned_names, member_path, walk
+from roofdsl.frontends.c.variables import (
+    Choice,
+    OfData,
+    Pointer,
+    State,
+    Unknown,
+    Variable,
+    assigned_names,
+    member_path,
+    walk,
+)
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 
+_FOLLOWED = (Poly, Pointer, Choice)
 _UPDATES = {"++": 1, "p++": 1, "--": -1, "p--": -1}
 
 
@@ -105,17 +116,56 @@ class Follower:
         variable = self.context.variable(node.name, type_, node, "local")
         self.context.scopes.declare(variable)
         if self.is_followed(variable):
-            self.context.env[variable] = self._value(node.init, variable) if node.init else Unknown("it is not set")
+            found: State = Unknown("it is not set")
+            if node.init is not None:
+                found = self._unless_split(lambda: self._value(node.init, variable))
+            self.context.env[variable] = found
 
     def _assign(self, node: Any) -> None:
         target = node.lvalue if isinstance(node, c_ast.Assignment) else node.expr
         variable = self.context.named(member_path(target))
+        if isinstance(node, c_ast.Assignment) and isinstance(node.rvalue, c_ast.Assignment):  # `a = b = v`
+            self._assign(node.rvalue)
+            node = c_ast.Assignment(node.op, target, node.rvalue.lvalue, node.coord)
         if variable is None or not self.is_followed(variable):
             return
-        self.context.env[variable] = self.assigned(variable, node)
+        self.context.env[variable] = self._unless_split(lambda: self.assigned(variable, node))
+
+    def _unless_split(self, read: Callable[[], State]) -> State:
+        try:
+            return read()
+        except Split:
+            return Unknown("it depends on a condition")
+
+    def each_way(self, read: Callable[[], State]) -> State:
+        """What `read` gives, for each answer to the conditions on loop variables and sizes that it depends on. Raises
+        Split if it writes statements.
+        """
+        context = self.context
+        accesses, out = len(context.accesses), len(context.out)
+        try:
+            return read()
+        except Split as split:
+            if len(context.out) != out:
+                raise
+            del context.accesses[accesses:]
+            ways = []
+            for answer, known in ((True, split.condition.holds), (False, split.condition.fails)):
+                facts = context.facts
+                for difference in known:
+                    facts = facts.given(difference)
+                context.choices[split.place] = answer
+                try:
+                    with context.within(facts):
+                        ways.append(self.each_way(read))
+                finally:
+                    del context.choices[split.place]
+            if len(context.out) != out:
+                raise
+            return ways[0] if ways[0] == ways[1] else Choice(split.place, split.condition, *ways)
 
     def assigned(self, variable: Variable, node: Any) -> State:
-        """The value of an integer or pointer after an assignment; unknown if it is not followed."""
+        """The value of an integer or pointer after an assignment; unknown if it is not followed. Raises Split."""
         if isinstance(node, c_ast.Assignment) and node.op == "=":
             return self._value(node.rvalue, variable)
         before = _state(self.context.state(variable))
@@ -153,8 +203,6 @@ class Follower:
             return Unknown(refused.message)
         except (NeedsData, Peel) as needed:
             return Unknown(f"it depends on `{needed.variable.name}`")
-        except Split:
-            return Unknown("it depends on a condition")
         if value.poly is None:
             return OfData()
         return value.poly
@@ -183,15 +231,20 @@ def is_allocation(node: Any) -> bool:
     return named and node.name.name in ("malloc", "calloc", "aligned_alloc", "alloca")
 
 
-def merged(a: dict[Variable, State | Value], b: dict[Variable, State | Value]) -> dict[Variable, State | Value]:
-    """The state after either of two branches."""
-    found: dict[Variable, State | Value] = {}
+Env = dict[Variable, State | Value]
+
+
+def merged(a: Env, b: Env, split: Split | None = None) -> Env:
+    """The state after either of two branches. split: the known condition that the first one runs under."""
+    found: Env = {}
     for variable in {**a, **b}:
         first, second = a.get(variable), b.get(variable)
         if first is None or second is None:
             found[variable] = Unknown("it is set in only one of two branches")
         elif first == second:
             found[variable] = first
+        elif split is not None and isinstance(first, _FOLLOWED) and isinstance(second, _FOLLOWED):
+            found[variable] = Choice(split.place, split.condition, first, second)
         else:
             unknown = next((s for s in (first, second) if isinstance(s, Unknown)), None)
             found[variable] = unknown or Unknown("it depends on a condition")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.context import Context
+from roofdsl.frontends.c import rotations
+from roofdsl.frontends.c.context import Context, Split
 from roofdsl.frontends.c.follow import Follower
 from roofdsl.frontends.c.for_headers import Header, Headers
 from roofdsl.frontends.c.pointers import Peel
@@ -31,6 +32,8 @@ class Writer(Protocol):
     def block(self, items: Sequence[Any]) -> None: ...
 
     def statement(self, node: Any, parallel: int = 0) -> None: ...
+
+    def branches(self, split: Split, node: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None: ...
 
 
 class Loops:
@@ -122,11 +125,19 @@ class Loops:
                 if given:
                     starts.update({v: s.put({"@i": counter}) for v, s in given.items() if isinstance(s, Poly)})
                 before = dict(context.env)
+                turns = rotations.turns(starts, {v: context.state(v) for v in starts})
                 context.env[header.variable] = header.state(counter)
+                count = self._count(header, counter)
                 with context.block() as body:
-                    self._body(node, header, starts)
+                    if turns and count is not None:
+                        self._in_turns(node, header, starts, turns, count)
+                    else:
+                        self._body(node, header, starts)
         context.env = before
         self._afterwards(header, ends, starts, name)
+        total = self._iterations(header)
+        if turns and total is not None:
+            context.env.update(rotations.after(context, turns, total, node, span))
         if body:
             clause = self._clause(name, lowers, stops, step, span)
             context.emit(nested(clause, body, 0 if _keeps(body, node) else parallel, span), node)
@@ -152,6 +163,22 @@ class Loops:
             self.statements.block(stmt.block_items or () if isinstance(stmt, c_ast.Compound) else [stmt])
         for part in header.after:
             self.statements.statement(part)
+
+    def _in_turns(
+        self, node: Any, header: Header, starts: dict[Variable, State], turns: list[rotations.Turn], count: Poly
+    ) -> None:
+        """Writes the body once for each order of the arrays that it swaps."""
+
+        def write(turn: int) -> None:
+            if turn == len(turns) - 1:
+                self._body(node, header, {**starts, **turns[turn]})
+                return
+            known = rotations.is_turn(count, len(turns), turn, self.context.spans(node))
+            split = Split(self.context.choice_at(node, known), known)
+            way = {**starts, **turns[turn]}
+            self.statements.branches(split, node, lambda: self._body(node, header, way), lambda: write(turn + 1))
+
+        write(0)
 
     def _clause(
         self, name: str, lowers: tuple[Poly, ...], stops: tuple[Poly, ...], step: Poly, span: Span
@@ -188,9 +215,12 @@ class Loops:
         # The count of `for (j = i; ...)` is `j - i`: j changes from iteration to iteration, the start i does not.
         counts = frozenset() if count is None else count.names - header.starts[0].names
         starts: dict[Variable, State] = {}
+        befores = {v: context.state(v) for v in changed}
         for v in changed:
             begin = self._begins(v, ends[v], symbols[v], fresh | counts, count)
-            end, before = ends[v], context.state(v)
+            end, before = ends[v], befores[v]
+            if isinstance(begin, Swapped) and isinstance(end, Pointer):
+                begin = Swapped(rotations.source(end, befores, symbols))
             # `last = i`: no sum over the iterations, but the iteration before tells it.
             is_last = isinstance(end, Poly) and not end.names & fresh and isinstance(before, Poly)
             starts[v] = Wrapped(node, v) if is_last and isinstance(begin, Unknown) else begin
@@ -252,12 +282,16 @@ class Loops:
 
     def _last(self, header: Header) -> Poly | None:
         """The value of the counter after the loop."""
+        count = self._iterations(header)
+        return None if count is None else header.starts[0] + count * header.step
+
+    def _iterations(self, header: Header) -> Poly | None:
+        """How often the loop runs; None if that is not known, or may be negative."""
         step = header.step.value
         if len(header.starts) != 1 or len(header.stops) != 1 or step is None:
             return None
         length = (header.stops[0] - header.starts[0]) * (1 if step > 0 else -1)
-        count = iterations(self.context.facts, length, abs(step))
-        return None if count is None else header.starts[0] + count * step
+        return iterations(self.context.facts, length, abs(step))
 
     def _final(self, end: State | None, begin: State, header: Header, simple: bool, name: str) -> State:
         """The value after the loop: that at the end of its last iteration."""

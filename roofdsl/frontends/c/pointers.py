@@ -18,6 +18,7 @@ from roofdsl.frontends.c.layouts import Layouts
 from roofdsl.frontends.c.static_types import member_type, place_type
 from roofdsl.frontends.c.variables import Pointer, Swapped, Unknown, Variable, Wrapped
 from roofdsl.frontends.c.writing import word
+from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.linear import rows_need, steps_for_rows, subscripts_of
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.frontends.refuse import Refused
@@ -380,6 +381,7 @@ class Pointers:
         if (
             least is None
             or not context.is_size(least)
+            or Facts().not_negative(-least - 1)
             or least.names & {n for p in context.limits.values() for n in p.names}
         ):
             return "declare the array with its dimensions, `double A[n][m]`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pycparser import c_ast
@@ -10,6 +10,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.assertions import Assertions, leaves
 from roofdsl.frontends.c.assignments import Assignments, assigned_once
 from roofdsl.frontends.c.c_types import element, steady
+from roofdsl.frontends.c.chained import Chains
 from roofdsl.frontends.c.choices import Choices
 from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split
@@ -21,7 +22,7 @@ from roofdsl.frontends.c.memory_calls import NAMES as MEMORY_CALLS
 from roofdsl.frontends.c.memory_calls import MemoryCalls
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import OfData, Variable
+from roofdsl.frontends.c.variables import OfData, State, Variable
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
@@ -51,6 +52,7 @@ class Statements:
         self.follower.loops = self.loops.followed
         self.assertions = Assertions(context, values)
         self.assignments = Assignments(context, values, self.follower)
+        self.chains = Chains(context, values, self.assignments)
         self.structures = self.assignments.structures
         self.memory_calls = MemoryCalls(context, values)
 
@@ -102,7 +104,7 @@ class Statements:
             finally:
                 del self.context.choices[split.place]
 
-        self._branches(split.condition, node, lambda: way(True), lambda: way(False))
+        self.branches(split, node, lambda: way(True), lambda: way(False))
 
     def _statement(self, node: Any, parallel: int) -> None:
         match node:
@@ -116,6 +118,8 @@ class Statements:
             case c_ast.DeclList():
                 for decl in node.decls:
                     self.declare(decl)
+            case c_ast.Assignment(rvalue=c_ast.Assignment()):
+                self.chains.read(node)
             case c_ast.Assignment():
                 self.assignments.assign(node)
             case c_ast.UnaryOp(op="++" | "--" | "p++" | "p--"):
@@ -188,15 +192,17 @@ class Statements:
             self.shape(variable, node)
             if is_allocation(node.init):
                 return
+        self.context.env[variable] = self.follower.each_way(lambda: self._first_state(variable, node))
+
+    def _first_state(self, variable: Variable, node: Any) -> State:
+        if not variable.type.is_plain:
             found = self.values.pointers.pointer(node.init)
             self.values.pointers.fits(found, variable.type, node.init)
-            self.context.env[variable] = found
-            return
+            return found
         value = self.values.followed(variable, node.init)
         if value.poly is None:
-            self.context.env[variable] = OfData()
-            return
-        self.context.env[variable] = self.assignments.integer(variable.name, variable.type.base, value.poly, node)
+            return OfData()
+        return self.assignments.integer(variable.name, variable.type.base, value.poly, node)
 
     # ---- branches ----
 
@@ -216,15 +222,17 @@ class Statements:
             if taken is not None:
                 self.scoped(taken)
             return
-        self._branches(condition, node, lambda: self.scoped(node.iftrue), lambda: self.scoped(node.iffalse))
+        split = Split(self.context.choice_at(node, condition), condition)
+        self.branches(split, node, lambda: self.scoped(node.iftrue), lambda: self.scoped(node.iffalse))
 
     def scoped(self, node: Any) -> None:
         """A statement, or those of a block, in a scope of its own."""
         with self.context.scopes.block():
             self.block(_items(node))
 
-    def _branches(self, condition: Known, node: Any, then: Any, otherwise: Any) -> None:
-        context = self.context
+    def branches(self, split: Split, node: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        """An `if` on loop variables and sizes, with what writes its branches."""
+        context, condition = self.context, split.condition
         before = dict(context.env)
         facts = context.facts
         for d in condition.holds:
@@ -239,7 +247,7 @@ class Statements:
         with context.block() as second, context.within(facts):
             otherwise()
         context.guarded -= 1
-        context.env = merged(after, context.env)
+        context.env = merged(after, context.env, split)
         span = context.spans(node)
         if first:
             branches = [tree.Branch(condition.written, tuple(first), span)]

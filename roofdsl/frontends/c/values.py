@@ -8,15 +8,16 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import common, index_element, is_integer, is_unsigned, joined, promoted, same, steady
 from roofdsl.frontends.c.conditions import Condition, Conditions
-from roofdsl.frontends.c.context import Again, Context, Known, Value
+from roofdsl.frontends.c.context import Again, Context, Known, Passed, Value
 from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.functions import Functions
 from roofdsl.frontends.c.pointers import Peel, Pointers, step_inside
 from roofdsl.frontends.c.static_types import FLT_MAX, LARGEST, character, fits, integer_constant, static_type
 from roofdsl.frontends.c.variables import OfData, Pointer, Unknown, Variable, Wrapped
+from roofdsl.frontends.c.whole_numbers import divided
 from roofdsl.frontends.c.writing import word
 from roofdsl.frontends.operators import LEVELS, grouped
-from roofdsl.frontends.poly import Poly, quotient
+from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.source import Span
@@ -66,10 +67,7 @@ class Values:
             if indexing and isinstance(self.context.env.get(need.variable), OfData):
                 self.pointers.indices.learn(need.variable)
             message = f"{what} needs the value of `{need.variable.name}`, which is not known: {need.why}"
-            choice = isinstance(getattr(need.variable.node, "init", None), c_ast.TernaryOp)
-            help = "write the choice where it is used, as in `a[i == 0 ? n - 1 : i - 1]`"
-            help = help if choice else "compute it from loop variables and sizes"
-            raise Refused("c-index", message, node, help) from None
+            raise Refused("c-index", message, node, "compute it from loop variables and sizes") from None
         if value.poly is None:
             if is_integer(value.type):
                 if indexing:
@@ -99,6 +97,8 @@ class Values:
     def value(self, node: Any) -> Value:
         """The value of an expression. Raises Refused for unsupported code."""
         match node:
+            case Passed():
+                return node.value
             case c_ast.Constant():
                 return self._constant(node)
             case c_ast.ID():
@@ -333,23 +333,7 @@ class Values:
     def _integers(self, op: str, a: Poly, b: Poly, node: Any) -> Poly:
         if op in "+-*":
             return a + b if op == "+" else a - b if op == "-" else a * b
-        by = b.value
-        if by is None or by <= 0:
-            if op == "/" and by is not None and by < 0 and a.value is not None:
-                return Poly.number(-(abs(a.value) // -by) if a.value > 0 else abs(a.value) // -by)
-            help = "define the size as a number, or write `i + 1 < n ? i + 1 : 0` for `(i + 1) % n`"
-            raise Refused("c-integer", f"`{op}` of integers is read only with a positive divisor", node, help)
-        if a.value is not None:
-            whole = abs(a.value) // by * (1 if a.value >= 0 else -1)
-            return Poly.number(whole if op == "/" else a.value - whole * by)
-        exact = all(c % by == 0 for c in a.terms.values())
-        if not exact and not a.is_affine_in(r.var for r in self.context.facts.ranges):
-            message = f"`{op}` of a product of loop variables is not read"
-            raise Refused("c-index", message, node, "use an array with two dimensions")
-        if not exact and not self.context.facts.not_negative(a):
-            message = f"`{op}` rounds towards zero, and nothing shows that this is not negative"
-            raise Refused("c-integer", message, node, "divide only what cannot be negative")
-        return quotient("//" if op == "/" else "%", a, by)
+        return divided(self.context, op, a, b, node)
 
     # ---- choices and calls ----
 

@@ -12,6 +12,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.c_types import CType
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
+from roofdsl.lang.record import Record
 
 
 class Variable:
@@ -91,10 +92,11 @@ class OfData(Unknown):
 
 
 class Swapped(Unknown):
-    """A pointer that the next iteration of a loop finds at another array."""
+    """A pointer that the next iteration of a loop finds at another array: where `source` points now, if it is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Variable | None = None) -> None:
         super().__init__("it points at another array in the next iteration")
+        self.source = source
 
 
 class Wrapped(Unknown):
@@ -105,7 +107,16 @@ class Wrapped(Unknown):
         self.loop, self.variable = loop, variable
 
 
-State = Poly | Pointer | Unknown
+class Choice(Record):
+    """One of two states: `iftrue` where a condition on loop variables and sizes holds. `place` names the condition."""
+
+    place: object
+    condition: Any
+    iftrue: State
+    iffalse: State
+
+
+State = Poly | Pointer | Unknown | Choice
 
 
 class Scopes:
