@@ -6,7 +6,7 @@ since comparing them takes longer than what is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from math import gcd, inf
 from typing import NamedTuple
 
@@ -26,16 +26,47 @@ threads take in one turn.
 class Values(NamedTuple):
     """The values of a loop variable, from the first to the last in steps; at each step, `run` values in a row, of which
     the last ones may be missing.
+
+    movers: variables in subscripts that move the bounds of the loop, as `i` does in `for j in range(i)`. The values are
+    then those at the middle of the movers' values, and `ends` those for all of them together.
     """
 
     first: int
     last: int
     step: int = 1
     run: int = 1
+    movers: frozenset[str] = frozenset()
+    ends: Interval = (0, 0)
 
     @property
     def is_one(self) -> bool:
         return self.first == self.last
+
+    def for_access(self, names: Iterable[str]) -> Values:
+        """The values for an access that these variables move: for one that no mover moves, as `x[j]`, all of them."""
+        return self if not self.movers or self.movers & set(names) else self.all_together
+
+    @property
+    def all_together(self) -> Values:
+        """The values for all values of the movers."""
+        return Values(*self.ends, self.step, self.run) if self.movers else self
+
+    @property
+    def middle(self) -> Values:
+        """The value in the middle, alone."""
+        at = self.first + (self.last - self.first) // self.step // 2 * self.step
+        return Values(at, at)
+
+    def in_parts(self, most: int) -> Iterator[Values]:
+        """The values in up to `most` parts, one after another; chunks stay together."""
+        count = 1 if self.run > 1 else (self.last - self.first) // self.step + 1
+        parts = min(most, count)
+        if parts == 1:
+            yield self
+            return
+        for k in range(parts):
+            first, end = (self.first + count * at // parts * self.step for at in (k, k + 1))
+            yield Values(first, end - self.step, self.step if end - self.step > first else 1)
 
     @property
     def is_cut(self) -> bool:
@@ -50,6 +81,23 @@ class Values(NamedTuple):
 
 Env = Mapping[str, Values]
 """The values of the loop variables."""
+
+
+def upright(env: Mapping[str, Values], contiguous: Collection[str]) -> Env:
+    """The values for an access of which a narrow band moves along memory: many rows of few elements, not few long rows,
+    which would touch fewer sectors. contiguous: the variables in the subscript that is contiguous in memory.
+    """
+    found = dict(env)
+    for name, own in env.items():
+        for mover in own.movers & set(contiguous):
+            by = found[mover]
+            width, length = own.last - own.first, by.last - by.first
+            if width < length and own.step == by.step == 1 and by.run == 1:
+                low, high = own.ends
+                start = max(low, own.first - (length - width) // 2)
+                found[name] = Values(start, min(high, start + length))
+                found[mover] = Values(by.middle.first - width // 2, by.middle.first - width // 2 + width)
+    return found
 
 
 class Form(NamedTuple):
@@ -164,6 +212,7 @@ class LoopIntervals:
         self._accesses: dict[int, tuple[Assign | Let, tuple[Access, ...]]] = {}
         self._free: dict[int, tuple[Node, tuple[str, ...]]] = {}
         self._moving: dict[int, tuple[Element, tuple[str, ...]]] = {}
+        self._decides: dict[int, bool] = {}
 
     def form(self, expression: IntExpr) -> Form:
         """The affine form of an expression."""
@@ -194,12 +243,27 @@ class LoopIntervals:
     def hull(self, loop: For, env: Env) -> Values | None:
         """All values of the variable; for a loop over a chunk that an outer loop moves, the values in all chunks.
 
-        None if there are none. Raises NoAnswer if variables that move the bounds also occur in subscripts.
+        None if there are none. If variables that move the bounds also occur in subscripts, what the loops touch is no
+        box, and the values are those at the middle of these variables' values (`TouchedSets` takes few of them at a
+        time). Raises NoAnswer for chunks of chunks.
         """
+        needed = self.bounds(loop).needed
+        movers = [name for name in needed if name in self.subscripted and not env[name].is_one]
+        if not movers:
+            return self._between(loop, env)
+        own = self._between(loop, {**env, **{name: env[name].middle for name in movers}})
+        every = self._between(loop, {**env, **{name: env[name].all_together for name in movers}})
+        if own is None or every is None:
+            return own
+        if own.run > 1 or every.run > 1:
+            raise NoAnswer(f"the chunks of the loop over {loop.var} move with other loops")
+        outer = (env[name].movers for name in movers)
+        return own._replace(movers=frozenset(movers).union(*outer), ends=(every.first, every.last))
+
+    def _between(self, loop: For, env: Env) -> Values | None:
+        """The values between the bounds of a loop; None if there are none."""
         bounds = self.bounds(loop)
         moving = [name for name in bounds.needed if not env[name].is_one]
-        if any(name in self.subscripted for name in moving):
-            raise NoAnswer(f"the bounds of the loop over {loop.var} depend on other loops")
         if any(env[name].run > 1 for name in moving):
             raise NoAnswer(f"the loop over {loop.var} runs over chunks of chunks")
         step = bounds.step
@@ -220,7 +284,7 @@ class LoopIntervals:
         `for i in range(ii + turn, min(n, ii + 64, ii + turn + 8))` has gaps of 56 in one turn, of 48 in two.
         """
         over = max(moving, key=lambda name: env[name].step)
-        first, last, step, _ = env[over]
+        first, last, step = env[over][:3]
         if not bounds.in_chunks(over) or any(env[name].step > bounds.length for name in moving if name != over):
             return None
         at_zero = {**env, over: Values(0, 0)}
@@ -232,6 +296,20 @@ class LoopIntervals:
         begun = [first + (end - 1 - start - first) // step * step for end in ends]
         stop = min([last, *begun]) + start + length
         return Values(first + start, min([stop, *ends]) - 1, step, length)
+
+    def decides(self, loop: For) -> bool:
+        """Whether the variable of a loop occurs in subscripts, and in the bounds of a loop inside."""
+        found = self._decides.get(id(loop))
+        if found is None:
+            inside = any(loop.var in self.free_bounds(node) for node in loop.body)
+            found = self._decides[id(loop)] = loop.var in self.subscripted and inside
+        return found
+
+    def free_bounds(self, node: Node) -> set[str]:
+        """The variables in the bounds of a loop and of those inside it."""
+        if not isinstance(node, For):
+            return set()
+        return set(self.bounds(node).needed).union(*map(self.free_bounds, node.body))
 
     def free(self, node: Node) -> tuple[str, ...]:
         """The variables of surrounding loops that decide what a node touches."""

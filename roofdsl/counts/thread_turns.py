@@ -21,7 +21,7 @@ def leaves_gaps(intervals: LoopIntervals, loop: For) -> bool:
     step, name = intervals.bounds(loop).step, loop.var
     if step == 1 or name in intervals.subscripted:
         return False
-    starts_here = (intervals.bounds(inner) for inner in _loops(loop.body) if name in inner.start.symbols())
+    starts_here = (intervals.bounds(inner) for inner in loops_in(loop.body) if name in inner.start.symbols())
     return any(_reach(inner, name) < step for inner in starts_here if not inner.in_chunks(name))
 
 
@@ -31,11 +31,12 @@ def _reach(bounds: Bounds, name: str) -> float:
     return min((form.constant for form in from_it if not form.terms), default=bounds.length)
 
 
-def _loops(nodes: Sequence[Node]) -> Iterator[For]:
+def loops_in(nodes: Sequence[Node]) -> Iterator[For]:
+    """The loops of a body, each before those inside it."""
     for node in nodes:
         if isinstance(node, For):
             yield node
-            yield from _loops(node.body)
+            yield from loops_in(node.body)
 
 
 def has_empty(intervals: LoopIntervals, nodes: Sequence[Node], env: Env, moving: set[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Amount, Box, distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.loop_intervals import Env, LoopIntervals, Values, most_boxes
+from roofdsl.counts.loop_intervals import Env, LoopIntervals, Values, most_boxes, upright
 from roofdsl.counts.neighboring_references import filled_gaps, recurrences
 from roofdsl.counts.thread_turns import leaves_gaps
 from roofdsl.loops.accesses import Access, accesses
@@ -34,6 +34,9 @@ Sets = dict[str, Touched]
 
 EARLY = 4
 """An iteration early in a loop comes after the first of EARLY equal parts of it, or after EARLY iterations."""
+
+PARTS = 16
+"""Parts of a loop whose variable moves the bounds of loops inside and occurs in subscripts."""
 
 Units = dict[str, tuple[Amount, Amount, Amount]]
 """For each array, residencies of units: begun, begun by a read, and ended by a store."""
@@ -87,11 +90,21 @@ class TouchedSets:
         values = self.intervals.hull(loop, env)
         if values is None:
             return {}
-        found = self.sets(loop.body, {**env, loop.var: values})
+        found = self.over(loop, env, values)
         for name in self._recurrent(loop):
             if name in found and not values.is_one:
                 found[name] = self._in_order(name, found[name], loop, env, values)
         return found
+
+    def over(self, loop: For, env: Env, values: Values, most: int = PARTS) -> Sets:
+        """The elements that the iterations of a loop with these values touch.
+
+        A triangle is taken in up to `most` parts, each as a box with as many elements, and with its first and last row.
+        """
+        parts = [values]
+        if self.intervals.decides(loop) and not values.is_one:
+            parts = [*values.in_parts(most), Values(values.first, values.first), Values(values.last, values.last)]
+        return self._joined(self.sets(loop.body, {**env, loop.var: part}) for part in parts)
 
     def _recurrent(self, loop: For) -> tuple[str, ...]:
         """The arrays of which iterations of the loop may read what earlier ones have written."""
@@ -216,6 +229,9 @@ class TouchedSets:
             subscripts, gaps = subscripts[::-1], gaps[::-1]
         # in a row, elements in every sector count like all elements
         gaps[-1] = max(gaps[-1], self.sector_bytes // array.type.bytes)
+        moving = {s for subscript in subscripts for s in self.intervals.form(subscript).symbols}
+        if any(env[name].movers for name in moving):
+            env = upright({name: env[name].for_access(moving) for name in moving}, subscripts[-1].symbols())
         used: set[str] = set()
         intervals = []
         for subscript, gap in zip(subscripts, gaps, strict=True):

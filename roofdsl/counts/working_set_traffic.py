@@ -5,6 +5,9 @@ in the cache, the part moves each of its sectors once. If not, its iterations ar
 finds in the cache what the preceding iterations left there, as many of them as fit. This is the layer condition of
 stencils and the blocking condition of products.
 
+Loops whose bounds move with another one, as in triangles and bands, touch no boxes. They are taken in PARTS, each of
+which counts as a box with the bounds in its middle, and so with nearly as many elements.
+
 An LRU cache evicts lines one by one, whereas here a set is kept or lost as a whole. The results are equal except near a
 capacity at which a set just fits or just does not.
 """
@@ -20,12 +23,15 @@ from typing import NamedTuple
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.lines_of_sets import ArrayLines
 from roofdsl.counts.loop_intervals import Env, Values
-from roofdsl.counts.thread_turns import has_empty
-from roofdsl.counts.touched_sets import Sets, TouchedSets, Units, elements_of
+from roofdsl.counts.thread_turns import has_empty, loops_in
+from roofdsl.counts.touched_sets import EARLY, Sets, TouchedSets, Units, elements_of
 from roofdsl.loops.model import Count, For, Kernel, Node
 from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized
 from roofdsl.store.memo import recall
+
+HALVINGS = 3
+"""How often a loop is halved in which later iterations do more, or less, than earlier ones."""
 
 HEAD = 4
 """First iterations of a loop that are counted one by one: they find less of what those before them have left."""
@@ -47,9 +53,8 @@ def lines_by_working_sets(
 ) -> tuple[ArrayLines, ...]:
     """The sectors that a cache moves; iterations of the `cold` outermost loops find nothing of each other's.
 
-    Raises NoAnswer for conditions, bounds that depend on loops whose variables are in subscripts, subscripts that are
-    not affine or leave too many gaps, two subscripts that depend on one loop, stores to `temp` arrays, and kernels
-    that do not begin with `cold` nested loops with nothing between them.
+    Raises NoAnswer for conditions, subscripts that are not affine or leave too many gaps, two subscripts that depend on
+    one loop, stores to `temp` arrays, and kernels that do not begin with `cold` nested loops with nothing between them.
     """
     asked = tuple(at.values.items()), cache_bytes, line_bytes, sector_bytes, cold
     found = recall("lines_by_working_sets", at.kernel, asked, lambda: _lines_or_why_not(at, asked[1:]))
@@ -84,6 +89,7 @@ class _Traffic(TouchedSets):
         super().__init__(kernel, cache_bytes, line_bytes, sector_bytes)
         self.smallest = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1)
         self.contiguous = _contiguous(kernel.body)
+        self.has_triangles = any(map(self.intervals.decides, loops_in(kernel.body)))
         self._fitted: dict[int, int] = {}  # of a loop, how many of its iterations fit, where this was last asked
 
     def of(self, nodes: Sequence[Node], env: Env, cold: int = 0) -> Counted:
@@ -114,8 +120,11 @@ class _Traffic(TouchedSets):
         if not count:
             return Counted({}, {}, {})
         cut = self._cut(loop, env, values)
-        times = _representatives(cut, self._period(loop), 1 if cold else HEAD)
-        times |= {cut + k: n for k, n in _representatives(count - cut, self._period(loop), 1 if cold else HEAD).items()}
+        times = {
+            k: n
+            for part in (range(cut), range(cut, count))
+            for k, n in self._stand_in(loop, env, values, part, 1 if cold else HEAD).items()
+        }
         parts: dict[int, Counted] = {}
 
         def part(k: int) -> Counted:
@@ -136,6 +145,38 @@ class _Traffic(TouchedSets):
                     terms.append((self.shared(left or part(k - 1).last, part(k).first), -n))
         return Counted(_sum(terms), part(0).first, part(count - 1).last)
 
+    def _stand_in(self, loop: For, env: Env, values: range, numbers: range, head: int) -> dict[int, int]:
+        """Which of the iterations with these numbers to examine, and how many each stands for."""
+        found: dict[int, int] = {}
+        for part in self._alike(loop, env, values, numbers, HALVINGS if self.has_triangles else 0):
+            times = _representatives(len(part), self._period(loop), head if part.start == numbers.start else 0)
+            found |= {part[k]: n for k, n in times.items()}
+        return found
+
+    def _alike(self, loop: For, env: Env, values: range, numbers: range, halvings: int) -> list[range]:
+        """The iterations with these numbers in parts, which are halved while loops inside have more iterations, or
+        fewer, later in the part.
+        """
+        ends = sorted({0, len(numbers) // 2, len(numbers) - 1})
+        if len(ends) < 3 or not halvings:
+            return [numbers]
+        at = (values[numbers[k]] for k in ends)
+        first, *others = (self._lengths(loop.body, {**env, loop.var: Values(value, value)}) for value in at)
+        if all(lengths == first for lengths in others):
+            return [numbers]
+        halves = numbers[: ends[1]], numbers[ends[1] :]
+        return [part for half in halves for part in self._alike(loop, env, values, half, halvings - 1)]
+
+    def _lengths(self, nodes: Sequence[Node], env: Env) -> list[int]:
+        """The iterations of the loops inside."""
+        found: list[int] = []
+        for loop in nodes:
+            inside = self.intervals.hull(loop, env) if isinstance(loop, For) else None
+            if isinstance(loop, For) and inside is not None:
+                found += [(inside.last - inside.first) // inside.step]
+                found += self._lengths(loop.body, {**env, loop.var: inside})
+        return found
+
     def _cut(self, loop: For, env: Env, values: range) -> int:
         """The iterations after which a loop inside is empty in its last turn, so that the others do less; all if there
         is no such loop.
@@ -154,7 +195,7 @@ class _Traffic(TouchedSets):
 
         def latest(n: int) -> Sets:
             values = before[len(before) - n :]
-            return self.sets(loop.body, {**env, loop.var: Values(values[0], values[-1], before.step)})
+            return self.over(loop, env, Values(values[0], values[-1], before.step), EARLY)
 
         try:
             fits = _most(len(before), lambda n: not self.exceeds(latest(n)), self._fitted.get(id(loop), 0))

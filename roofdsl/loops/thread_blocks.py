@@ -19,8 +19,9 @@ from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.affine import affine, minimum
 from roofdsl.loops.block_shape import MOST_DIMENSIONS, USUAL_THREADS, block_of, grid_of, usual_block
+from roofdsl.loops.in_step import in_step, nested
 from roofdsl.loops.integers import Condition, Const, IntExpr, Sym, add, mul
-from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
+from roofdsl.loops.model import Array, Element, For, Kernel, Node
 from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.transform import apply
 
@@ -132,7 +133,7 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int, gri
     if not all(map(_is_fixed, blocks)):
         return None
     is_tiled = any(tile is not None for tile, _ in pairs)
-    return Launch(plain, blocks, spread.threads, _nest(spread.turns, body), is_tiled, spread.along)
+    return Launch(plain, blocks, spread.threads, nested(spread.turns, body), is_tiled, spread.along)
 
 
 def _band(body: tuple[Node, ...]) -> tuple[list[For], tuple[Node, ...]]:
@@ -235,7 +236,7 @@ def _part(loop: For, place: IntExpr, length: int) -> For | None:
 
 def block_by_block(launch: Launch) -> Kernel:
     """The blocks one after another; the threads of each advance together."""
-    return replace(launch.kernel, body=_nest(launch.blocks, _together(launch.threads, launch.body)))
+    return replace(launch.kernel, body=nested(launch.blocks, in_step(launch.threads, launch.body)))
 
 
 def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
@@ -265,7 +266,7 @@ def in_waves(launch: Launch, resident: int) -> Kernel:
         over, within = _chunks(outer.pop(), room * launch.blocks[len(outer)].step.evaluate({}))
         outer.append(over)
         inner.insert(0, within)
-    body = _nest(outer, _together((*inner, *launch.threads), launch.body))
+    body = nested(outer, in_step((*inner, *launch.threads), launch.body))
     return replace(launch.kernel, body=body)
 
 
@@ -289,36 +290,6 @@ def _chunks(loop: For, length: int) -> tuple[For, For]:
     if (stop - start) % length:
         end = minimum(loop.stop, end)
     return over, replace(loop, start=Sym(over.var), stop=end)
-
-
-def _nest(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
-    for loop in reversed(loops):
-        body = (replace(loop, body=body),)
-    return body
-
-
-def _together(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
-    """The body done by all threads together: loops stay outside the threads if their bounds are the same for all."""
-    names = {loop.var for loop in threads}
-    found: list[Node] = []
-    straight: list[Node] = []
-
-    def close() -> None:
-        if straight:
-            found.extend(_nest(threads, tuple(straight)))
-            straight.clear()
-
-    for node in body:
-        if isinstance(node, (Assign, Let, Count)):
-            straight.append(node)
-            continue
-        close()
-        if isinstance(node, For) and not (node.start.symbols() | node.stop.symbols()) & names:
-            found.append(replace(node, body=_together(threads, node.body)))
-        else:
-            found.extend(_nest(threads, (node,)))
-    close()
-    return tuple(found)
 
 
 def _per_block(array: Array, blocks: Sequence[For], line_bytes: int | None) -> Array:

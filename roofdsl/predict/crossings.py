@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
 
 
+MOVED_ONCE = "bytes behind {}: each sector moves once, as counting by blocks and waves takes too long"
+
+
 class Case(Record):
     """What is predicted. `written` is the kernel whose code is made; `kernel` has the accesses of this code in their
     order. counted: the traffic of a kernel with index arrays whose data are given.
@@ -200,9 +203,10 @@ def _at_memory(
 ) -> tuple[TrafficAt, Boundary, Orders]:
     """The traffic across the memory's boundary, that boundary, and the orders in which all boundaries are counted.
 
-    If the traffic by thread blocks cannot be found, mostly because that takes too long, all levels are counted in the
-    order of the loops.
+    If counting by thread blocks takes too long, each sector moves once. The order of the loops would not do: a launch
+    moves far less, so the time would be no bound. If the kernel has no blocks, all levels are counted in that order.
     """
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
 
@@ -210,9 +214,13 @@ def _at_memory(
     if orders.launch is not None and cache is not None:
         try:
             moved, at = launch_transfers(orders, cache, values, boundary)
+        except OutOfReach:
+            unbounded = Transfers(None, boundary.line_bytes, boundary.moved_bytes)
+            moved = transfers_at(orders.kernel, values, unbounded, boundary.convention)
+            notes = (*boundary.assumptions, MOVED_ONCE.format(cache.name))
+            return moved, replace(boundary, assumptions=notes), orders
         except CommandError as error:
-            why = "counting by thread blocks takes too long" if isinstance(error, OutOfReach) else error.message
-            orders = in_loop_order(orders.kernel, why, orders.how)
+            orders = in_loop_order(orders.kernel, error.message, orders.how)
         else:
             return moved, at, orders
     return crossing_at(orders, values, boundary, boundary.convention, warm=False), boundary, orders

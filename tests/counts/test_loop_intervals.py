@@ -83,8 +83,24 @@ def test_a_loop_in_a_chunk_has_the_values_of_all_chunks() -> None:
     assert intervals.values(inner, {"ii": Values(80, 80, 16)}) == range(80, 90, 4)
     assert intervals.hull(outer, {}) == Values(0, 80, 16)
     assert intervals.hull(inner, {"ii": Values(0, 80, 16)}) == Values(0, 88, 4)
-    with pytest.raises(NoAnswer):
-        LoopIntervals({"i", "ii"}).hull(inner, {"ii": Values(0, 80, 16)})
+
+
+def test_a_loop_whose_bounds_move_with_a_subscript() -> None:
+    """`A[i, j]` in a band has as many elements as the box at the middle of i, and `x[j]` those of all i."""
+    kernel = kernel_of(
+        "kernel k(n):\n    in A: f64[100, 100], x: f64[100]\n    inout y: f64[100]\n    for i in range(100):\n"
+        "        for j in range(max(0, i - 2), min(100, i + 3)):\n            y[i] += A[i, j] * x[j]\n"
+    )
+    (outer,) = kernel.body
+    assert isinstance(outer, For)
+    (inner,) = outer.body
+    assert isinstance(inner, For)
+    found = LoopIntervals({"i", "j"}).hull(inner, {"i": Values(10, 20)})
+    assert found is not None
+    assert found.for_access(["i", "j"])[:2] == (13, 17)
+    assert found.for_access(["j"])[:2] == (8, 22)
+    alone = LoopIntervals({"i", "j"}).hull(inner, {"i": Values(10, 10)})
+    assert alone == Values(8, 12)
 
 
 @pytest.mark.parametrize("seed", range(60))

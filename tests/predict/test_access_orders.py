@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
-from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.counts.traffic_at import OutOfReach, traffic_at
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.thread_blocks import in_waves, launch_of
@@ -169,6 +169,19 @@ def test_what_is_no_launch_of_many_threads_is_counted_in_loop_order() -> None:
     p = predict(kernel, {"n": 24}, SMALL)
     assert any("counted in loop order" in note and why in note for note in p.assumptions)
     assert p.memory.bytes == traffic_at(kernel, {"n": 24}, 16384, 64, "load_store").bytes
+
+
+def test_each_sector_moves_once_if_counting_by_blocks_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of the loops moves the matrix B for every row of C, which no launch does."""
+
+    def too_long(*_: object) -> None:
+        raise OutOfReach("k", "too many accesses", 10**11, 10**8)
+
+    monkeypatch.setattr("roofdsl.predict.thread_block_traffic.launch_transfers", too_long)
+    p = predict(kernel_of(NAIVE.format("")), {"n": 1024}, load_machine("v100"), Options())
+    assert [level.name for level in p.levels] == ["L1", "HBM"]
+    assert p.memory.bytes == 8 * 4 * 1024**2
+    assert any("each sector moves once" in note for note in p.assumptions)
 
 
 def test_no_more_blocks_are_resident_than_there_are() -> None:

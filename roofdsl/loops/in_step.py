@@ -1,0 +1,95 @@
+"""The threads of a block, or of a wave, in step: a loop of the threads' code is moved outside the loops over threads.
+
+`for k in range(i + 1)` in threads `i` runs as long as any thread has an iteration, with the threads `i >= k`. A thread
+whose loop begins later than that of others waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from roofdsl.lang.record import replace
+from roofdsl.loops.affine import Affine, NotAffineError, Range, affine, at_least, at_most, maximum, minimum
+from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul, sub
+from roofdsl.loops.model import Assign, Count, For, Let, Node
+
+
+def nested(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """A body inside loops, outermost first."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def in_step(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
+    """The body done by all threads together.
+
+    A loop stays inside the loops over threads if its bounds depend on more than one thread loop at a time, or by a
+    factor, and if it is not certain which of its steps a thread takes.
+    """
+    names = {loop.var for loop in threads}
+    found: list[Node] = []
+    straight: list[Node] = []
+
+    def close() -> None:
+        if straight:
+            found.extend(nested(threads, tuple(straight)))
+            straight.clear()
+
+    for node in body:
+        if isinstance(node, (Assign, Let, Count)):
+            straight.append(node)
+            continue
+        close()
+        if isinstance(node, For) and not (node.start.symbols() | node.stop.symbols()) & names:
+            found.append(replace(node, body=in_step(threads, node.body)))
+        elif isinstance(node, For) and (moved := _outside(node, threads)) is not None:
+            loop, having_one = moved
+            found.append(replace(loop, body=in_step(having_one, loop.body)))
+        else:
+            found.extend(nested(threads, (node,)))
+    close()
+    return tuple(found)
+
+
+def _outside(loop: For, threads: Sequence[For]) -> tuple[For, tuple[For, ...]] | None:
+    """A loop over all iterations that any thread has, and the loops over the threads that have an iteration; None if
+    these are no loops.
+    """
+    ranges = {thread.var: Range(thread.start, thread.stop) for thread in threads}
+    by_name = {thread.var: thread for thread in threads}
+    if loop.step != Const(1) and loop.start.symbols() & ranges.keys():
+        return None
+    place = Sym(loop.var)
+    # start <= k, and k <= stop - 1
+    differences = [sub(place, s) for s in loop.starts] + [sub(sub(t, Const(1)), place) for t in loop.stops]
+    for form in map(affine, differences):
+        its = _threads_in(form, by_name)
+        if its is None:
+            return None
+        for thread in its:
+            by_name[thread.var] = _limited(by_name[thread.var], form)
+    try:
+        hull = replace(loop, start=at_least(loop.start, ranges), stop=at_most(loop.stop, ranges))
+    except NotAffineError:
+        return None
+    return hull, tuple(by_name[thread.var] for thread in threads)
+
+
+def _threads_in(form: Affine, threads: dict[str, For]) -> Iterable[For] | None:
+    """The thread loop whose variable is in a form, if any; None if there are several, or if one occurs by a factor."""
+    if form.hidden() & threads.keys():
+        return None
+    its = [(threads[name], factor) for name, factor in form.coefficients().items() if name in threads]
+    if len(its) > 1 or any(abs(factor) != 1 or thread.step != Const(1) for thread, factor in its):
+        return None
+    return [thread for thread, _ in its]
+
+
+def _limited(thread: For, form: Affine) -> For:
+    """The threads for which a form, in which their variable has the factor 1 or -1, is not negative."""
+    factor = form.coefficients()[thread.var]
+    rest: IntExpr = Affine(form.constant, tuple(t for t in form.terms if t[0] != Sym(thread.var))).expression()
+    if factor > 0:
+        return replace(thread, start=maximum(*thread.starts, mul(Const(-1), rest)))
+    return replace(thread, stop=minimum(*thread.stops, add(rest, Const(1))))
