@@ -12,11 +12,13 @@ from pkgutil import iter_modules
 import pytest
 
 from roofdsl.cli.main import run
+from roofdsl.predict import expected_on_gpu as gpu
+from roofdsl.predict.expected_of_launches import IN_SEQUENCE
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = [
     (page, line, printed)
-    for page in ("links.md", "transformer.md", "expected.md", "sol.md", "energy.md", "sweep.md")
+    for page in ("links.md", "transformer.md", "expected.md", "expected_gpu.md", "sol.md", "energy.md", "sweep.md")
     for line, printed in re.findall(r"```console\n\$ roofdsl (.*?)\n(.*?)\n```", (DOCS / page).read_text(), re.S)
 ]
 
@@ -46,6 +48,14 @@ SAMPLES = [
     for page in sorted(DOCS.glob("*.md"))
     for text in re.findall(r"```python\n(from .*?|import .*?)```", page.read_text(encoding="utf-8"), re.S)
 ]
+
+
+def test_every_cause_on_gpus_is_on_the_page() -> None:
+    page = (DOCS / "expected_gpu.md").read_text()
+    listed = set(re.findall(r"^\| ([^|]*) \|", page.partition("## Causes\n")[2].partition("\n## ")[0], re.MULTILINE))
+    worded = (gpu.REGISTERS, gpu.FEW, gpu.UNEVEN, gpu.IDLE, gpu.ONE_BY_ONE, gpu.WAITING, gpu.STARTING, gpu.ALONE,
+              gpu.UNEQUAL, IN_SEQUENCE)  # fmt: skip
+    assert {*worded} <= listed, {*worded} - listed
 
 
 @pytest.mark.parametrize(("page", "text"), SAMPLES, ids=[f"{k} {page}" for k, (page, _) in enumerate(SAMPLES)])

@@ -297,7 +297,7 @@ def test_without_instructions_the_bound_comes() -> None:
     }  # fmt: skip
 
 
-PAGE = (Path(__file__).parents[2] / "docs/expected.md").read_text(encoding="utf-8").partition("`eight.roof`")[2]
+PAGE = (Path(__file__).parents[2] / "docs/several_cores.md").read_text(encoding="utf-8").partition("`eight.roof`")[2]
 
 
 def test_the_example_of_the_page(
@@ -317,6 +317,8 @@ def test_the_example_of_the_page(
     assert out.rstrip() == found[3]
     one_core_s = 320e6 / 15e9 + 320e6 / 73.6e9 + 320e6 / 147.2e9 + 10**7 / 4 / 2.3e9
     memory_s = 320e6 / 32.35e9
+    assert f"One core takes {one_core_s * 1e3:.1f} ms" in PAGE
+    assert f"would need {memory_s * 1e3:.1f} ms" in PAGE
     assert run([*line, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["expected_s"] == pytest.approx(one_core_s / 2)
