@@ -144,7 +144,11 @@ def warm_transfers_at(
     one = transfers_at(kernel, params, where, convention, longest)
     if where.cache_bytes is None:
         return one
-    two = transfers_at(repeated(kernel, 2), params, where, convention, longest)
+    return after_another(one, transfers_at(repeated(kernel, 2), params, where, convention, longest))
+
+
+def after_another(one: TrafficAt, two: TrafficAt) -> TrafficAt:
+    """What the second of two launches moves. one: the traffic of the first; two: that of both."""
 
     def more(after: int | None, before: int | None) -> int | None:
         return None if after is None or before is None else after - before

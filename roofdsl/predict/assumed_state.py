@@ -20,8 +20,6 @@ def assumed_state(prediction: Prediction, machine: Machine, *, warm: bool) -> tu
         state += (f"levels take turns: {shares}",)
     if warm:
         state += ("warm: predicted right after another launch of the same kernel",)
-    if warm and machine.multiprocessor is not None:
-        state += ("accesses counted in loop order, as if sequential: warm",)
     return state
 
 

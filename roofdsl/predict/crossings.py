@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
@@ -76,9 +77,10 @@ class Crossing(Record):
 
 
 def crossing(case: Case, kernel: Kernel, machine: Machine, options: Options, boundary: Boundary) -> Crossing:
-    """Count the bytes across every boundary, of all launches that the kernel becomes, each with cold caches.
+    """Count the bytes across every boundary, of all launches that the kernel becomes.
 
-    kernel, machine, options: those of the case, or what stands for them.
+    Each of several launches finds empty caches, unless the last cache holds the data of all of them. kernel, machine,
+    options: those of the case, or what stands for them.
     """
     if case.after is not None:
         return _crossing_after(case, kernel, machine, options, boundary)
@@ -90,23 +92,60 @@ def crossing(case: Case, kernel: Kernel, machine: Machine, options: Options, bou
         beyond = (far,)
     first = launches.each[0]
     is_whole = first.kernel is kernel
-    if options.warm or options.sets or launches.why or is_whole:
-        if options.warm:
-            orders = Orders(kernel, how=first.threads if is_whole else None)
-        else:
-            orders = orders_of(kernel, values, machine, options.block, first.how if is_whole else SEVERAL)
+    if options.sets or launches.why or is_whole:
+        orders = orders_of(kernel, values, machine, options.block, first.how if is_whole else SEVERAL)
         orders = replace(orders, counted=case.counted)
         return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
-    parts, every = [], list[Crossing | None]()
+    parts, every, cold = [], list[Crossing | None](), replace(options, warm=False)
     for launch in launches.each:
         every.append(None)
         if launch.kernel is not None:
             own = orders_of(launch.kernel, values, machine, options.block, launch.how)
-            every[-1] = moved = _one_crossing(own, values, machine, options, boundary)
+            every[-1] = moved = _one_crossing(own, values, machine, cold, boundary)
             parts.append((launch.function, moved, launch.times))
-    note = f"{launches.count:,} launches of the generated code, each with cold caches"
+    whole, held = _added(parts), None
+    declared = {(array.name, len(array.dims)) for array in kernel.arrays}
+    touched = (array for launch in launches.each if launch.kernel is not None for array in launch.kernel.arrays)
+    if launches.count > 1 and all((a.name, len(a.dims)) in declared for a in touched):  # no copies for each thread
+        held = _held_throughout(kernel, values, machine, options, boundary)
+    state = "each with cold caches"
+    if held is not None:
+        every = [None if one is None else _with_share(one, held, whole.memory) for one in every]
+        whole = replace(whole, memory=held)
+        state = f"whose data all fit in {whole.memory.nearer}"
+    note = f"{launches.count:,} launches of the generated code, {state}"
     notes = (note, *filter(None, [launches.sampled])) if launches.count > 1 else ()
-    return replace(_added(parts), beyond=beyond, in_sets=notes, launches=tuple(every))
+    return replace(whole, beyond=beyond, in_sets=notes, launches=tuple(every))
+
+
+def _held_throughout(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
+) -> LevelTime | None:
+    """What the memory exchanges with a last cache that holds the data of all launches of a kernel: each sector once,
+    and nothing if it is warm. None if the cache does not hold them, or if that cannot be found at once.
+    """
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
+    from roofdsl.counts.streamed import streamed_at
+    from roofdsl.counts.traffic_at import touched_bytes_at_once
+
+    at = sized(kernel, values)
+    if boundary.cache_bytes is None or is_indirect(kernel) or streamed_at(at):
+        return None
+    touched = touched_bytes_at_once(at, boundary.line_bytes)
+    if touched is None or touched > boundary.cache_bytes:
+        return None
+    where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
+    find = warm_transfers_at if options.warm else transfers_at
+    return memory_level_time(machine, find(kernel, values, where, boundary.convention), boundary)
+
+
+def _with_share(launch: Crossing, held: LevelTime, apart: LevelTime) -> Crossing:
+    """One of several launches, with a share of what the memory exchanges for all of them, which is in proportion to
+    what the launch would move on its own.
+    """
+    if not apart.bytes:
+        return launch
+    return replace(launch, memory=held.share(Fraction(launch.memory.bytes, apart.bytes)))
 
 
 def _crossing_after(case: Case, kernel: Kernel, machine: Machine, options: Options, boundary: Boundary) -> Crossing:
@@ -164,18 +203,13 @@ def _added(parts: Sequence[tuple[str, Crossing, int]]) -> Crossing:
 def _one_crossing(
     orders: Orders, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
 ) -> Crossing:
-    """Count the bytes across every boundary, with caches that are cold at the start of the launch, or warm.
-
-    A warm launch is counted in the order of the loops. Its traffic is that of two launches in a row minus that of one.
-    Counting by thread blocks leaves no state of the caches from which a second launch could start.
+    """Count the bytes across every boundary, with caches that are cold at the start of the launch, or warm: then they
+    are those of two launches in a row minus those of one.
     """
     from roofdsl.counts.streamed import streamed_at
 
     kernel = orders.kernel
-    if options.warm:
-        moved = crossing_at(orders, values, boundary, boundary.convention, warm=True)
-    else:
-        moved, boundary, orders = _at_memory(orders, values, machine, boundary)
+    moved, boundary, orders = _at_memory(orders, values, machine, boundary, warm=options.warm)
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
@@ -199,12 +233,13 @@ def _one_crossing(
 
 
 def _at_memory(
-    orders: Orders, values: Mapping[str, int], machine: Machine, boundary: Boundary
+    orders: Orders, values: Mapping[str, int], machine: Machine, boundary: Boundary, *, warm: bool
 ) -> tuple[TrafficAt, Boundary, Orders]:
     """The traffic across the memory's boundary, that boundary, and the orders in which all boundaries are counted.
 
-    If counting by thread blocks takes too long, each sector moves once. The order of the loops would not do: a launch
-    moves far less, so the time would be no bound. If the kernel has no blocks, all levels are counted in that order.
+    If counting by thread blocks takes too long, each sector moves once, also in a warm launch. The order of the loops
+    would not do: a launch moves far less, so the time would be no bound. If the kernel has no blocks, all levels are
+    counted in that order.
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
@@ -213,7 +248,7 @@ def _at_memory(
     cache = machine.last_cache
     if orders.launch is not None and cache is not None:
         try:
-            moved, at = launch_transfers(orders, cache, values, boundary)
+            moved, at = launch_transfers(orders, cache, values, boundary, warm=warm)
         except OutOfReach:
             unbounded = Transfers(None, boundary.line_bytes, boundary.moved_bytes)
             moved = transfers_at(orders.kernel, values, unbounded, boundary.convention)
@@ -223,4 +258,4 @@ def _at_memory(
             orders = in_loop_order(orders.kernel, error.message, orders.how)
         else:
             return moved, at, orders
-    return crossing_at(orders, values, boundary, boundary.convention, warm=False), boundary, orders
+    return crossing_at(orders, values, boundary, boundary.convention, warm=warm), boundary, orders

@@ -48,8 +48,6 @@ def _expected(case: Case, found: Prediction, bound_of: Callable[[int, Kernel], P
         raise NoTime(launches.why)
     if launches.count == 1:
         return _of_one(case, launches.each[0], found, "")
-    if case.options.warm and sum(launched.kernel is not None for launched in launches.each) > 1:
-        raise NoTime("what each of its launches finds in warm caches is not counted: leave out `--warm`")
     bounds_s, parts = Fraction(0), list[Expected]()
     for place, launched in enumerate(launches.each):
         own = found if launched.kernel is None else bound_of(place, launched.kernel)

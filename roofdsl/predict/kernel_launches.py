@@ -1,8 +1,7 @@
 """The launches that the generated CUDA makes of one kernel: one for each nest that has iterations, repeated in each
 iteration of the host's loops.
 
-`codegen.cuda_kernels` decides what is launched, so that a prediction is about the code that runs. Every launch starts
-with cold caches, as those of a program do.
+`codegen.cuda_kernels` decides what is launched, so that a prediction is about the code that runs.
 """
 
 from __future__ import annotations

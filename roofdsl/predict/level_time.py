@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from roofdsl.lang.record import Record, replace
@@ -115,6 +116,18 @@ class LevelTime(Record):
         if not self.duplex_bytes:
             return self.bandwidth_bytes_per_s
         return self.bandwidth_bytes_per_s * self.bytes / self.duplex_bytes
+
+    def share(self, of_it: Fraction) -> LevelTime:
+        """A part of the level's bytes, each number rounded up."""
+
+        def part(number: int | None) -> int | None:
+            return None if number is None else ceil(number * of_it)
+
+        names = ("loads_bytes", "stores_bytes", "duplex_bytes", "allocated_bytes", "begun_bytes", "streamed_bytes")
+        parts = {name: part(getattr(self, name)) for name in names}
+        loads, stores = parts["loads_bytes"], parts["stores_bytes"]
+        total = part(self.bytes) if loads is None or stores is None else loads + stores
+        return replace(self, bytes=total, **parts, summed_s=None if self.summed_s is None else self.summed_s * of_it)
 
     def intensity(self, work: int) -> Fraction | None:
         """W over this level's bytes, in operations per byte; None if either is 0."""

@@ -82,8 +82,8 @@ def nearer_levels(
         above = machine.caches[place - 1]
         at = boundary_behind(kernel, machine, place - 1, traffic)
         try:
-            if orders.launch is not None and not warm:
-                moved, at = launch_transfers(orders, above, values, at)
+            if orders.launch is not None:
+                moved, at = launch_transfers(orders, above, values, at, warm=warm)
             else:
                 moved = crossing_at(orders, values, at, at.convention, warm=warm, longest=NEARER_ACCESSES)
         except OutOfReach:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from roofdsl import budget
 from roofdsl.lang.record import replace
+from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Cache
 from roofdsl.predict.access_orders import Orders
 from roofdsl.predict.boundary import Boundary
@@ -33,47 +34,53 @@ BY_WORKING_SETS = "bytes behind {} counted by blocks and waves: their distinct s
 
 
 def launch_transfers(
-    orders: Orders, cache: Cache, values: Mapping[str, int], boundary: Boundary
+    orders: Orders, cache: Cache, values: Mapping[str, int], boundary: Boundary, *, warm: bool = False
 ) -> tuple[TrafficAt, Boundary]:
     """The traffic of the launch of `orders` behind `cache`, and the boundary with the assumptions.
 
-    Raises CommandError as `transfers_at` does, including OutOfReach.
+    warm: right after another launch like it, whose data a shared cache still holds as far as they fit. A cache that
+    every multiprocessor has for itself is empty at the start of each launch. Raises CommandError as `transfers_at`
+    does, including OutOfReach.
     """
     from roofdsl.counts.histogram_at import NoAnswer
-    from roofdsl.counts.sector_traffic import Transfers, transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.traffic_at import OutOfReach, access_count
     from roofdsl.loops.sized import Sized
 
     ordered, at = orders.behind(cache, boundary)
     where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
     assert orders.launch is not None
+    warm = warm and orders.wave(cache) is not None
+    find = warm_transfers_at if warm else transfers_at
     executed = access_count(Sized(orders.launch.kernel, values))
     few = NEARER_ACCESSES if orders.is_declared else FEW_ACCESSES
     if executed <= few:
         try:
-            return transfers_at(ordered, values, where, at.convention, few), at
+            return find(ordered, values, where, at.convention, few), at
         except OutOfReach as error:
             try:
-                return _by_working_sets(orders, cache, values, at, executed)
+                return _by_working_sets(orders, cache, values, at, executed, warm=warm)
             except NoAnswer:
                 raise error from None
     try:
-        return _by_working_sets(orders, cache, values, at, executed)
+        return _by_working_sets(orders, cache, values, at, executed, warm=warm)
     except NoAnswer:
         # Where too many accesses are left to simulate, integer sets may take all the time and find nothing.
         with budget.part(SHARE if executed > NEARER_ACCESSES else 1):
-            return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at
+            return find(ordered, values, where, at.convention, NEARER_ACCESSES), at
 
 
 def _by_working_sets(
-    orders: Orders, cache: Cache, values: Mapping[str, int], at: Boundary, executed: int
+    orders: Orders, cache: Cache, values: Mapping[str, int], at: Boundary, executed: int, *, warm: bool
 ) -> tuple[TrafficAt, Boundary]:
     """As `launch_transfers`, from the sets of blocks and waves alone. Raises NoAnswer."""
     from roofdsl.counts.histogram_at import NoAnswer
+    from roofdsl.counts.sector_traffic import after_another
     from roofdsl.counts.traffic_at import TrafficAt, convention_totals
     from roofdsl.counts.working_set_traffic import lines_by_working_sets
     from roofdsl.loops.sized import Sized
     from roofdsl.loops.thread_blocks import block_by_block, in_waves
+    from roofdsl.loops.transform import repeated
 
     launch = orders.launch
     if launch is None or at.cache_bytes is None or at.line_bytes is None or at.moved_bytes is None:
@@ -81,7 +88,11 @@ def _by_working_sets(
     wave = orders.wave(cache)
     cold = len(launch.blocks) if wave is None else 0
     kernel = block_by_block(launch) if wave is None else in_waves(launch, wave)
-    lines = lines_by_working_sets(Sized(kernel, values), at.cache_bytes, at.line_bytes, at.moved_bytes, cold=cold)
-    totals = convention_totals(Sized(kernel, values), lines, at.convention)
-    found = TrafficAt(*totals, executed, "distinct sectors")
+    size, line, sector = at.cache_bytes, at.line_bytes, at.moved_bytes
+
+    def moved(kernel: Kernel) -> TrafficAt:
+        lines = lines_by_working_sets(Sized(kernel, values), size, line, sector, cold=cold)
+        return TrafficAt(*convention_totals(Sized(kernel, values), lines, at.convention), executed, "distinct sectors")
+
+    found = after_another(moved(kernel), moved(repeated(kernel, 2))) if warm else moved(kernel)
     return found, replace(at, assumptions=(*at.assumptions, BY_WORKING_SETS.format(cache.name)))

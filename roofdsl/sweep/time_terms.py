@@ -199,7 +199,8 @@ class Plan:
     def _levels(self) -> tuple[Level, ...]:
         """As in `predict.level_traffic.nearer_levels` and `predict.kernel`."""
         kernel, machine = self.kernel, self.machine
-        spread = machine.multiprocessor is not None and is_spread(kernel) and not self.options.warm
+        spread = machine.multiprocessor is not None and is_spread(kernel)
+        self._point_by_point |= spread and self.options.warm  # the forms of two launches are in loop order
         # the forms have one launch
         self._point_by_point |= machine.multiprocessor is not None and bool(machine.caches) and may_be_several(kernel)
         found: list[Level] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from roofdsl.counts.traffic_at import OutOfReach, traffic_at
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.thread_blocks import in_waves, launch_of
-from roofdsl.loops.transform import apply
+from roofdsl.loops.transform import apply, repeated
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.access_orders import orders_of
 from roofdsl.predict.kernel import predict
@@ -163,6 +164,61 @@ def test_a_kernel_predicted_again_is_predicted_alike(tiles: str, monkeypatch: py
     assert not orders_of(kernel_of(text.replace("parallel ", "")), {"n": 24}, SMALL, block.block).is_declared
 
 
+@pytest.mark.parametrize("n", [24, 28, 32])
+def test_a_warm_launch_finds_the_shared_cache_as_the_one_before_has_left_it(n: int) -> None:
+    """L1 is empty again; what L2 moves is what two launches in a row move, less one."""
+    tiled = kernel_of(NAIVE.format("    tile i, j by 8\n"))
+    cold, warm = (predict(tiled, {"n": n}, SMALL, Options(warm=w)) for w in (False, True))
+    assert warm.levels[:2] == cold.levels[:2]
+    launch = launch_of(tiled, {"n": n}, 64)
+    assert launch is not None
+    wave = in_waves(launch, 8)
+    one, two = (traffic(k, {"n": n}, 16384, 64, "load_store").bytes for k in (wave, repeated(wave, 2)))
+    assert warm.memory.bytes == two - one <= cold.memory.bytes
+    assert (warm.memory.bytes == 0) == (3 * 8 * n * n <= 16384)
+
+
+def test_warm_launches_by_working_sets() -> None:
+    """6 MiB hold three matrices of n = 256, and not those of n = 1024, of which more than the last wave is lost."""
+    v100, plain = load_machine("v100"), kernel_of(NAIVE.format("").replace("parallel for", "for"))
+    cold, warm = (predict(plain, {"n": 512}, v100, Options(warm=w)) for w in (False, True))
+    assert any("bytes behind L2 counted by blocks and waves" in note for note in warm.assumptions)
+    assert cold.memory.bytes == 4 * 8 * 512**2 and warm.memory.bytes == 0
+    cold, warm = (predict(plain, {"n": 1024}, v100, Options(warm=w)) for w in (False, True))
+    assert 0.5 * cold.memory.bytes < warm.memory.bytes <= cold.memory.bytes
+    assert warm.levels[:2] == cold.levels[:2]
+
+
+SWEEPS = (
+    "kernel k(n, t):\n    assume n >= 4\n    inout A, B: f64[n]\n    for s in range(t):\n"
+    "        for i in range(1, n - 1):\n            B[i] = A[i - 1] + A[i + 1]\n"
+    "        for i in range(1, n - 1):\n            A[i] = B[i - 1] + B[i + 1]\n"
+)
+
+
+@pytest.mark.parametrize("n", [400, 3000])
+def test_launches_of_a_kernel_find_each_others_data_if_the_last_cache_holds_all(n: int) -> None:
+    of, sizes = kernel_of(SWEEPS), {"n": n, "t": 5}
+    p, warm = (predict(of, sizes, SMALL, Options(warm=w)) for w in (False, True))
+    assert p.launches == warm.launches == 10
+    fits = 2 * 8 * n <= 16384
+    alone = traffic(apply(of), sizes | {"t": 1}, None, 64, "load_store").bytes
+    once = traffic(apply(of), sizes, None, 64, "load_store").bytes
+    assert p.memory.bytes == (once if fits else warm.memory.bytes)
+    assert once == alone
+    assert (warm.memory.bytes == 0) == fits
+    assert any("whose data all fit in L2" in note for note in p.assumptions) == fits
+    assert any("each with cold caches" in note for note in p.assumptions) != fits
+
+
+def test_shares_of_a_level_are_at_least_the_whole() -> None:
+    """Launches that share what the memory exchanges have, all together, at least its bytes."""
+    whole = predict(kernel_of(SWEEPS), {"n": 400, "t": 5}, SMALL).memory
+    parts = [whole.share(Fraction(k, 21)) for k in range(1, 7)]
+    assert sum(part.bytes for part in parts) >= whole.bytes > sum(part.bytes for part in parts) - 12
+    assert all(part.bytes == (part.loads_bytes or 0) + (part.stores_bytes or 0) for part in parts)
+
+
 def test_what_is_no_launch_of_many_threads_is_counted_in_loop_order() -> None:
     loops, why = "for i in range(1, n):\n        A[i] = A[i - 1]\n", "no loop of the nest has independent iterations"
     kernel = kernel_of(f"kernel k(n):\n    assume n >= 2\n    inout A: f64[n]\n    {loops}")
@@ -174,7 +230,7 @@ def test_what_is_no_launch_of_many_threads_is_counted_in_loop_order() -> None:
 def test_each_sector_moves_once_if_counting_by_blocks_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of the loops moves the matrix B for every row of C, which no launch does."""
 
-    def too_long(*_: object) -> None:
+    def too_long(*_: object, warm: bool) -> None:
         raise OutOfReach("k", "too many accesses", 10**11, 10**8)
 
     monkeypatch.setattr("roofdsl.predict.thread_block_traffic.launch_transfers", too_long)
