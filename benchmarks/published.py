@@ -63,7 +63,7 @@ ABOVE = 1.03
 
 @dataclass(frozen=True)
 class OperatorErrors:
-    """Of all rows of an operator on a device; errors are |expected / measured - 1|, the ratio measured / expected."""
+    """Of an operator on a device, the errors |expected / measured - 1| of all rows, and their median measured / expected."""
 
     device: str
     op: str
@@ -76,7 +76,7 @@ class OperatorErrors:
 
 @dataclass(frozen=True)
 class StreamErrors:
-    """Of all occupancies of one loop on one device; the error is |expected / measured - 1| of the bandwidth."""
+    """The errors over all occupancies of one loop on one device: |expected / measured - 1| of the bandwidth."""
 
     device: str
     loop: str
@@ -98,7 +98,7 @@ def rows_of(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
 
 
 def machine_of(device: str) -> Machine:
-    """The shipped machine that a published device is. Raises CommandError if there is none."""
+    """The shipped machine for a published device. Raises CommandError if there is none."""
     return load_machine(MACHINES.get(device, device))
 
 

@@ -35,7 +35,7 @@ NO_ANSWER = "No answer yet."
 
 class PartResult(Record):
     """What one answer is worth, and what to tell the student. `message` begins with `reading`, which says how the
-    answer was read, and is empty if there was nothing to interpret.
+    answer was read; `reading` is empty if there was nothing to interpret.
     """
 
     id: str

@@ -68,8 +68,8 @@ class HostLoop:
 class HostIf:
     """A condition that the host evaluates.
 
-    limits: if the host chooses between a launch with copies and steps without, the parts of the condition, each with
-    the reason against copies if it does not hold.
+    limits: for a choice between a launch with copies and steps without them, each part of the condition, with the
+    reason why there can be no copies if that part does not hold.
     """
 
     condition: Condition

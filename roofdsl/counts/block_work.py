@@ -18,14 +18,14 @@ from roofdsl.loops.model import Count, For, If, Kernel, Node
 from roofdsl.loops.streams import deciding
 
 MOST_STEPS = 1 << 26
-"""The most numbers that are computed for one launch."""
+"""The largest number of values computed for one launch."""
 
 
 class BlockWork(Record):
     """The work of the blocks of a launch in the order of their indices, x first.
 
     warps: of all warps of a block, each as long as its longest thread. longest: of the longest thread of a block. even:
-    as warps, if each thread that is in the loops had the mean work. mean: of a thread that is in the loops. in_step:
+    as warps, if each thread that is in the loops had the mean work. mean: the mean work of these threads. in_step:
     how many times as long as the mean of its threads a warp takes, over all warps.
     """
 
@@ -37,7 +37,7 @@ class BlockWork(Record):
 
 
 class _TooLong(Exception):
-    """It would take too many numbers."""
+    """Counting would compute more values than MOST_STEPS."""
 
 
 def block_work(  # noqa: PLR0917

@@ -36,7 +36,7 @@ from roofdsl.sets.roots import large_sizes
 __all__ = ["Bytes", "ClosedForms", "NoClosedForm", "PlateauBytes"]
 
 CAPACITY = "Z_lines"
-"""The symbol of a cache's capacity while sets are counted, in the largest unit of which every line is a multiple."""
+"""The symbol of a cache's capacity while sets are counted, in units of the greatest common divisor of all lines."""
 
 
 class ClosedForms(KernelSets):
@@ -134,12 +134,12 @@ class ClosedForms(KernelSets):
     def at_any_cache(self, convention: Traffic) -> Bytes:
         """Q(Z) as cases: the traffic in the kernel's parameters and Z, the cache size in bytes.
 
-        Z is a multiple of the largest unit of which every line is a multiple, and at least as large as the largest
-        line, as `assumes` says.
+        Z is a multiple of the greatest common divisor of all lines, and at least as large as the largest line, as
+        `assumes` says.
         """
         largest = self._largest_line()
-        # Z is counted in the largest unit of which every line is a multiple. Distances are multiples of it, too, so a
-        # cache that is a few bytes larger than a multiple holds no more.
+        # Z is counted in units of the lines' greatest common divisor. Distances are multiples of it, too, so a cache
+        # that is a few bytes larger than a multiple holds no more.
         unit = gcd(*(self.large_size_sets.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar)) or 1
         known = f"{CAPACITY} >= {-(-largest // unit)}"
         meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
@@ -211,15 +211,16 @@ class ClosedForms(KernelSets):
     ) -> tuple[PlateauBytes, ...]:
         """The plateaus of Q(Z), from the smallest cache to an unbounded one, within `operations` as in `at_cache`.
 
-        If they differ by the remainders of the sizes: those of the sizes `given`, or one group after the other.
+        If they depend on the remainders of the sizes, only those that agree with the sizes `given` are returned, or all
+        groups, one after another.
         """
         return self.guard(lambda: self.plateaus(convention).plateau_forms(given or {}), PLATEAUS, operations)
 
     def plateaus(self, convention: Traffic) -> Plateaus:
         """The object that finds the plateaus.
 
-        Raises NoClosedForm, and CannotCount as `sets.plateaus.check_large`. Its methods raise CannotCount, and what
-        counting raises.
+        Raises NoClosedForm, and CannotCount, as `sets.plateaus.check_large` does. Its methods raise CannotCount, and
+        what counting raises.
         """
         if convention not in self._plateaus:
             self._plateaus[convention] = Plateaus(self, convention)

@@ -1,7 +1,7 @@
 """Loops over the turns that threads take, if a launch has fewer threads than iterations (`loops.thread_blocks`).
 
-A turn goes on with the next chunk of every block. So what a block touches has gaps, and the blocks for which the last
-turn leaves nothing have a turn less than the others.
+In each turn, every block moves on to its next chunk, past those of the other blocks. So what a block touches has gaps,
+and blocks that have nothing left in the last turn take one turn fewer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roofdsl.loops.model import For, Node
 
 
 def leaves_gaps(intervals: LoopIntervals, loop: For) -> bool:
-    """Whether a loop inside runs over a chunk at the variable of `loop` that is shorter than a step of it, unless
+    """Whether a loop inside `loop` starts at its variable and covers less than one of its steps. False if
     `LoopIntervals.hull` finds these gaps.
     """
     step, name = intervals.bounds(loop).step, loop.var
@@ -26,7 +26,7 @@ def leaves_gaps(intervals: LoopIntervals, loop: For) -> bool:
 
 
 def _reach(bounds: Bounds, name: str) -> float:
-    """How far a loop that starts at a variable goes on from there, as far as its bounds say so by a number."""
+    """How far a loop that starts at a variable goes on from there: a number from its stops, otherwise its length."""
     from_it = [affine(sub(stop, Sym(name))) for stop in bounds.loop.stops]
     return min((form.constant for form in from_it if not form.terms), default=bounds.length)
 

@@ -55,7 +55,9 @@ def product_of(value: Quasi) -> Product:
 
 
 def products_of(value: Quasi) -> list[Product]:
-    """Products whose sum is `value`, the largest groups of terms first; one if `value` or no group is a product."""
+    """Products whose sum is `value`, the largest groups of terms first; a single one if `value` is a product,
+    or if no group of terms is.
+    """
     ring = _Ring(value)
     whole = _product(value, ring)
     if _is_product(whole) or not 4 <= len(value.terms) <= MOST_TERMS // 2:
@@ -70,7 +72,7 @@ def products_of(value: Quasi) -> list[Product]:
 def without_common_factor(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi] | None:
     """Both polynomials divided by their greatest common divisor (except numbers).
 
-    None if that takes too much work. No power may be negative, and there may be no common monomial.
+    None if that takes too much work. No power may be negative, and there must be no common monomial.
     """
     if len(top.terms) > MOST_TERMS or len(bottom.terms) > MOST_TERMS:
         return None

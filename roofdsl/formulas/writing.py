@@ -120,8 +120,8 @@ MUCH_SHORTER = Fraction(4, 5)
 
 
 def _worth_it(value: Quasi, product: Product) -> bool:
-    """Whether a product shows more than its sum: several sums in it, or a factor that occurs nowhere else; in one
-    variable, only a power of one sum.
+    """Whether a product shows more than the sum that it equals. It does if it contains several sums, or a factor that
+    occurs nowhere else; with a single variable, only if it is a power of one sum.
 
     8*n**2 + 16*n stays as it is, since its leading term is read first.
     """

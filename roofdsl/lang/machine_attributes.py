@@ -260,7 +260,7 @@ ATTRIBUTES = (
     *CORE_ATTRIBUTES,
     Attribute(
         "latency", _SUSTAINED, "time", "latency_s",
-        "the time from the start of one round of requests of a thread to the start of the next",
+        "the time in which a thread of a stream starts and makes one round of requests to the memory",
         example="600 ns", needed="a sustained bandwidth needs the latency that requests in flight have to cover",
         shown="latency {text}",
     ),

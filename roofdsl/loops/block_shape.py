@@ -36,9 +36,9 @@ def block_of(
 ) -> tuple[int, ...]:
     """Threads of a block in each dimension, x first, for loops with these numbers of iterations.
 
-    tiles: the points of a tile, where a dimension is one of tiles, whose `trips` are the number of tiles. These points
-    are threads if they are no more than a usual block has, except if blocks join the parts of sums, for which they have
-    as many threads as usual.
+    tiles: for each dimension over tiles, the points of a tile (its `trips` then count tiles), otherwise None. Each
+    point gets a thread if the block is then no larger than a usual one. If it would be larger, or if blocks join the
+    parts of sums, the block has its usual size.
     """
     if all(points is None for points in tiles):
         return filled(usual, trips)
@@ -69,7 +69,7 @@ def grid_of(
 
 
 def filled(shape: Sequence[int], trips: Sequence[int]) -> tuple[int, ...]:
-    """`shape` with as many threads, x first, for loops with these numbers of iterations.
+    """`shape` adapted to loops with these numbers of iterations, with as many threads where they have work, x first.
 
     A loop with fewer iterations than threads gets the least power of two that covers them. The threads that this leaves
     go to the other loops, x first, as far as these have iterations for them.

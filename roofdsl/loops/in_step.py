@@ -24,8 +24,8 @@ def nested(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
 def in_step(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
     """The body done by all threads together.
 
-    A loop stays inside the loops over threads if its bounds depend on more than one thread loop at a time, or by a
-    factor, and if it is not certain which of its steps a thread takes.
+    A loop stays inside the loops over threads if one of its bounds depends on several thread loops, or on a multiple of
+    one, or if it is not certain which of its steps a thread takes.
     """
     names = {loop.var for loop in threads}
     found: list[Node] = []
@@ -54,7 +54,7 @@ def in_step(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
 
 def _outside(loop: For, threads: Sequence[For]) -> tuple[For, tuple[For, ...]] | None:
     """A loop over all iterations that any thread has, and the loops over the threads that have an iteration; None if
-    these are no loops.
+    these cannot be written as loops.
     """
     ranges = {thread.var: Range(thread.start, thread.stop) for thread in threads}
     by_name = {thread.var: thread for thread in threads}

@@ -1,7 +1,7 @@
 """A kernel as a GPU runs it: blocks of threads on multiprocessors, in waves; as loops, so that every analysis applies.
 
 The model (docs/model.md, "Thread blocks"): the `parallel for` loops that the kernel begins with are spread over
-threads, the last one along x. A loop over tiles runs over blocks, the loop inside its tile over the threads of one;
+threads, the last one along x. A loop over tiles runs over blocks, the loop within a tile over the threads of a block;
 another loop is cut into chunks, one for each block. Where a block has fewer threads than its tile has points, or the
 grid fewer than the loop has iterations, each thread executes several points, one after another, in a loop of its own
 (its turns). The threads of a block, and the blocks of a wave, advance together: a loop in the threads' code is moved
@@ -29,8 +29,9 @@ from roofdsl.loops.transform import apply
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
 
-    The bounds of the loops in `blocks` are numbers. The bounds of `threads` may depend on loops of `body` over the
-    turns that threads take. along: the threads of a block in each dimension, z first.
+    The bounds of the loops in `blocks` are numbers. The bounds of `threads` may depend on the loops over turns with
+    which `body` begins; `in_step` moves these outside the loops over threads. along: the threads of a block in each
+    dimension, z first.
     """
 
     kernel: Kernel
@@ -101,8 +102,8 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int, gri
     depend on other loops in a way that cannot be written as blocks.
 
     block_threads: threads of a block. If there are tiles, a block has a thread for each point of a tile, but at most
-    the larger of `block_threads` and USUAL_THREADS. grid: without it, the last of the loops is x, and they must have
-    bounds of their own.
+    the larger of `block_threads` and USUAL_THREADS. grid: without it, the last of the loops is x, and the bounds
+    of none may depend on other loops.
     """
     written = apply(kernel)
     plain = with_numbers(written, dict(kernel.constants) | dict(values))
@@ -227,7 +228,9 @@ def _in_tile(loop: For, points: int, threads: int) -> _Spread | None:
 
 
 def _part(loop: For, place: IntExpr, length: int) -> For | None:
-    """The part of a loop that begins `place` after its start; None if the start is a max, which has no such text."""
+    """The part of a loop that begins `place` after its start; None if the start is a maximum, for which no such loop is
+    written.
+    """
     if len(loop.starts) != 1:
         return None
     first = add(loop.start, place)

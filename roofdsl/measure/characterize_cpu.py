@@ -147,9 +147,7 @@ def _shared(facts: CoreFacts | None) -> tuple[str, ...]:
 
 
 def _at_least_as_called(peaks: Sequence[Peak], facts: CoreFacts | None) -> tuple[Peak, ...]:
-    """The peaks, with functions at least as fast as the loops that measured their calls for the core's instruction
-    lines.
-    """
+    """The peaks. Those of functions are raised to the rates of the `instruction` lines where these are faster."""
     if facts is None:
         return tuple(peaks)
     called = {

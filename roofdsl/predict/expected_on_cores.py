@@ -82,8 +82,8 @@ def timed_on_all_cores(
 
 
 def one_core_with_data(machine: Machine, cores: int, data_bytes: int | None) -> Machine:
-    """`one_core_among` this number of cores, at the rates that their caches have for `data_bytes` of shared data (None:
-    the size of the data is not known). Raises CommandError as `one_core_among` does.
+    """One core among this number of cores (`one_core_among`), at the rates that their caches have for `data_bytes` of
+    shared data (None: the size of the data is not known). Raises CommandError as `one_core_among` does.
     """
     usual = machine if data_bytes is None else for_data_on_cores(data_bytes, machine, cores)
     return one_core_among(usual, cores)

@@ -57,14 +57,16 @@ class Asked(Record):
     exponent: float
 
     def slower(self, inside: float, instructions: float, thread: float) -> Asked:
-        """With each of these so many times as long; the instructions in addition to all that is inside."""
+        """The launch with times multiplied by these factors: all those inside by `inside`, that of the instructions
+        also by `instructions`, and the time of a thread by `thread`.
+        """
         by = {"instructions": inside * instructions}
         longer = tuple((name, time_s * by.get(name, inside)) for name, time_s in self.inside)
         return replace(self, inside=longer, thread=self.thread * thread)
 
     @property
     def longest(self) -> tuple[str, float]:
-        """What takes longest if all blocks ran at the same time, and no thread ever waited; its time."""
+        """What would take longest if all blocks ran at the same time and no thread ever waited, with its time."""
         return max((*self.inside, *self.shared), key=lambda each: each[1])
 
 

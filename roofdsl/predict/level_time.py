@@ -2,8 +2,8 @@
 
 `expected_level_times` has the expected times of levels, and how they combine.
 
-`level_traffic` makes the records of caches and further memories, `kernel` that of the main memory, `exchanges` those of
-links between devices. `time_model` has the formulas.
+`level_traffic` makes the records of caches and memories, `exchanges` those of links between devices. `time_model` has
+the formulas.
 """
 
 from __future__ import annotations

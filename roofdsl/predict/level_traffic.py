@@ -209,7 +209,7 @@ def _from_registers(
 
 
 def is_first_level(cache: Cache) -> bool:
-    """Whether a machine's nearest cache is next to the registers, which its name tells: an L1.
+    """Whether a machine's nearest cache is next to the registers: its name begins with L1.
 
     A machine that defines only an L2 says nothing about the levels between that and the registers.
     """

@@ -142,7 +142,8 @@ class ComputePart(Record):
 def compute_seconds(
     parts: Sequence[ComputePart], machine: Machine, unit: str | None, ceilings: Sequence[ComputeCeiling] = ()
 ) -> Largest:
-    """T_comp as an expression in the operation counts that `parts` name, each once; their own counts are ignored.
+    """T_comp as an expression in the counts that `parts` name, each of which occurs once; how many `operations` a part
+    has is ignored.
 
     All parts run in sequence. With `pipes separate`, each pipe has its own sequence, and the busiest one counts, unless
     a matrix unit does everything; with `pipes units`, the busiest set of vector units counts. Under a ceiling, the
@@ -203,9 +204,10 @@ def _units(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
     """The seconds that each set of vector units is busy with the operations that run on no other unit.
 
     Alone, a class runs at its rate r on all its k units, so an operation occupies one of them for k/r seconds. A set of
-    s units needs at least the sum of these times over s for its own operations. Only unions of the sets of classes
-    matter: any other set has the operations of a smaller one of these. The divider, functions that are computed by
-    separate code, and every class whose units are not stated are assumed to overlap with all of these.
+    s units needs at least the sum of these times over s for its own operations. Only unions of the classes' own sets of
+    units need to be checked: any other set has the same own operations as a union inside it, which has fewer units. The
+    divider, functions that are computed by separate code, and every class whose units are not stated are assumed to
+    overlap with all of these.
     """
     own = {p: units_of(machine, p.type, p.cls) for p in parts}
     sets: set[Units] = set()
@@ -234,7 +236,7 @@ def pipe_cost(part: ComputePart, machine: Machine) -> Fraction | None:
 
 
 def _has_peak(part: ComputePart, machine: Machine) -> bool:
-    """Whether the part's rate is that of its own `peak` or, for a special function, of all of them.
+    """Whether the part's rate is that of its own `peak` or, for a special function, that of all special functions.
 
     A `cost` of the kernel's file takes precedence over a peak, and gives another rate.
     """

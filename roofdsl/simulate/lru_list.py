@@ -1,4 +1,4 @@
-"""A fully associative LRU list over lines of any size, walked by loops that data may choose. Imports numba.
+"""A fully associative LRU list over lines of any size, accessed by loops that may depend on data. Imports numba.
 
 This is the line-by-line method of `lru_engines.py`; `skip_repeats.py` skips what repeats in it, and `lru_traffic.py` is
 the entry point.
@@ -104,8 +104,8 @@ def _run_lru(  # noqa: PLR0917
 
     `links[line]` is (next older, next newer); the last row is the end of the list: its newer is the oldest line, its
     older the newest. `cache_bytes` < 0 means unbounded. `stamp[line]` becomes the current epoch when a line that is not
-    the newest is touched. `tallies` counts, for each array, residencies, those that begin with a write, and those
-    stored. `longest` is the length of the longest lines.
+    the newest is touched. `tallies` counts, for each array, the stays of lines in the cache, those that begin with a
+    write, and those that end with a store. `longest` is the length of the longest lines.
     """
     references, places = tables[4], tables[5]
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]

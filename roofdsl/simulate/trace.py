@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 BYTES_PER_ACCESS = 9
+"""Four for the line, four for its next use, and one for the set of next uses, which holds far fewer than all."""
+
 MOST_KEPT = DEFAULT_MEMORY_BYTES // BYTES_PER_ACCESS
-"""Four bytes for the line, four for its next use, and a set of next uses."""
 
 MOST_LINES = 1 << 30
 

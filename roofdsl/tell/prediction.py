@@ -152,7 +152,7 @@ def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 SMALLEST_CAUSE = Fraction(1, 200)
-"""Of the expected time: causes with smaller shares are summed up in the text; documents have all of them."""
+"""Of the expected time: causes with smaller shares are summed up in the text; JSON has all of them."""
 
 
 def causes(p: Prediction) -> list[Block]:
@@ -189,7 +189,7 @@ def _expected_rate(p: Prediction) -> str:
 
 
 def _saturation(cores: Cores) -> str:
-    """The number of cores that saturate a shared level, or that too few cores have work."""
+    """How many cores saturate a shared level, or a note that too few cores have work for that."""
     if cores.shared is None:
         return ""
     level = cores.shared[0]

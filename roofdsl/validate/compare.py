@@ -35,7 +35,7 @@ class Limits:
     margin: float = 0.05
 
     def verdict(self, ratio: float, bound_ratio: float | None = None) -> Verdict:
-        """The verdict on a ratio to the expected performance, and on the ratio to the bound's if that differs."""
+        """The verdict on a ratio to the expected performance, and on the ratio to the bound, if that is another one."""
         if (ratio if bound_ratio is None else bound_ratio) > 1 + self.margin:
             return "above the roof"
         if bound_ratio is not None and ratio * (1 - self.tolerance) > 1:

@@ -157,7 +157,7 @@ def check_point(
 
 
 def _executions(kernel: Kernel, sizes: Mapping[str, int], point: MeasuredPoint) -> int:
-    """How many executions of the kernel the launches of a point are.
+    """How many executions of the kernel the launches of a point make up.
 
     If the host runs loops around the only function of the generated code, an execution is several launches. Other
     code is taken to launch its own function as often, or once if the generated code has several functions.

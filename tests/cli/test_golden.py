@@ -1,4 +1,4 @@
-"""Everything that commands print, word for word; `pytest --update-golden` writes it anew."""
+"""What commands print, word for word; `pytest --update-golden` writes it anew."""
 
 from __future__ import annotations
 

@@ -300,8 +300,6 @@ def test_several_launches_from_warm_caches(n: int) -> None:
     """Those whose data stay in L2 wait less; those that stream more than L2 holds are as slow as from empty caches."""
     v100 = load_machine("v100_pcie")
     cold, warm = (predict(TWO, {"n": n}, v100, Options(code=Code(), warm=w)) for w in (False, True))
-        predict(TWO, {"n": n}, load_machine("v100_pcie"), Options(code=Code(), warm=w)) for w in (False, True)
-    )
     assert cold.expected is not None and warm.expected is not None
     if n == 1000:
         assert warm.memory.bytes == 0 and warm.expected.expected_s < cold.expected.expected_s

@@ -21,7 +21,7 @@ Turn = dict[Variable, State]
 
 
 def source(end: Pointer, befores: Mapping[Variable, object], symbols: Mapping[Variable, Poly]) -> Variable | None:
-    """The pointer whose place before an iteration, `symbols`, is that of another pointer after it."""
+    """The pointer whose place before an iteration (in `symbols`) is `end`, the place of another pointer after it."""
     for variable, before in befores.items():
         if isinstance(before, Pointer) and before.subscripts and end == before.at(symbols[variable]):
             return variable
@@ -43,7 +43,9 @@ def turns(starts: Mapping[Variable, State], befores: Mapping[Variable, object]) 
 
 
 def _returns(variable: Variable, sources: Mapping[Variable, Variable]) -> bool:
-    """Whether a pointer gets back where it began: not a `t` outside the loop, to which nothing is set."""
+    """Whether a pointer gets back where it began. False for a `t` that is declared outside the loop: no pointer takes
+    over the array at which it began.
+    """
     at = variable
     for _ in sources:
         if at not in sources:

@@ -1,4 +1,6 @@
-"""Elements, slices and other views of arrays. Python counts negative subscripts from the end, and cuts slices off."""
+"""Elements, slices and other views of arrays. Python counts negative subscripts from the end, and clips slices
+at the ends of an array.
+"""
 
 from __future__ import annotations
 

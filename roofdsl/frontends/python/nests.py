@@ -1,7 +1,7 @@
 """Writes loops over the elements of arrays.
 
-Numpy computes all of a value before it stores any of it. So a value that reads what its target overlaps with goes to a
-temporary array first.
+Numpy computes all of a value before it stores any of it. So a value that reads an array that overlaps with its target
+goes to a temporary array first.
 """
 
 from __future__ import annotations

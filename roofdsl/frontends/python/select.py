@@ -25,7 +25,7 @@ def chosen(context: Context, condition: tree.Expr, a: tree.Expr, b: tree.Expr, s
 
 
 def _twice(context: Context, e: tree.Expr, span: Span) -> tree.Expr:
-    """A value that is written twice: a name, unless it costs nothing."""
+    """The value in a form that can be used twice: a name for it, unless evaluating it costs nothing."""
     if isinstance(e, tree.Number | tree.Ref | tree.Index):
         return e
     name = context.inner_name("c")
