@@ -60,7 +60,7 @@ def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
 # Every element of three large arrays is used for nw energies. The work grows with nw, but the bytes do not.
 
 # %%
-ENERGIES = range(1, 7)
+ENERGIES = (1, 2, 3, 6)
 gpp = {nw: predict(model("gpp", nw=nw), {}, V100) for nw in ENERGIES}
 kernels = [point_of(gpp[nw], f"nw={nw}") for nw in ENERGIES]
 save_figure(Path("gpp_nw.png"), draw_hierarchy(ROOFS, kernels, "GPP over nw (figure 2 of the paper)"))
@@ -117,7 +117,7 @@ check(
 # stay in L2, while all bands of `aqsn` together do not.
 
 # %%
-STRIDES = range(1, 7)
+STRIDES = (1, 2, 4, 6)
 strided = {s: predict(model("gpp", nw=6, s=s), {"bands": 64, "ngpown": 2}, V100) for s in STRIDES}
 kernels = [point_of(strided[s], f"stride {s}") for s in STRIDES]
 save_figure(Path("gpp_stride.png"), draw_hierarchy(ROOFS, kernels, "GPP over strides (figure 4), nw = 6"))

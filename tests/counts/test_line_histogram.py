@@ -16,7 +16,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.codegen.shipped import shipped
-from tests.counts.test_sectors import CONVENTIONS, brute, totals
+from tests.counts.test_sectors import CONVENTIONS, brute_of_each, totals
 from tests.oracle.enumerate import run
 from tests.oracle.loading import kernel_of
 from tests.oracle.lru import address
@@ -155,8 +155,7 @@ def test_random_uniform_kernel_in_sectors(number: int) -> None:
         return
     for cache in (got.least_bytes + case.line_bytes * rng.randint(0, 60) for _ in range(3)):
         lines = lines_by_distances(sized(kernel, {}), cache, case.line_bytes, sector)
-        for convention in CONVENTIONS:
-            want = brute(kernel, {}, Transfers(cache, case.line_bytes, sector), convention)
+        for convention, want in brute_of_each(kernel, {}, Transfers(cache, case.line_bytes, sector)).items():
             found = convention_totals(sized(kernel, {}), lines, convention)
             assert found == totals(want), f"{case.text}line {case.line_bytes} in {sector}, cache {cache}, {convention}"
 

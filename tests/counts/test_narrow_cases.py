@@ -85,7 +85,7 @@ def test_narrow_cases_hold_at_few_cache_sizes(name: str) -> None:
     for sizes in ({"h": 300, "w": 400}, {"h": 500, "w": 90}):
         unit, most = 4, 8 * 3 * sizes["h"] * sizes["w"]
         held = {True: 0, False: 0}
-        for cache in range(8, most, unit):
+        for cache in range(8, most, 9 * unit):
             env = {**sizes, CACHE: cache}
             if cache % 8 == 0 or name == "blur":
                 held[any(c.holds(env) for c in shown)] += 1

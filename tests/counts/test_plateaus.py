@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from math import isqrt
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from benchmarks.kernels import fresh, shipped
 from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derive import derive
+from roofdsl.counts.traffic_form_records import PlateauBytes
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
@@ -92,20 +94,24 @@ def test_plateaus_of_lines_are_what_a_cache_sees(name: str, size: dict[str, int]
         assert seen == p.all_bytes.evaluate(env), f"at Z = {middle}, between {start} and {end}"
 
 
+@cache
+def stencil_in_lines(convention: Traffic) -> tuple[PlateauBytes, ...]:
+    return ClosedForms(fresh(shipped()["jacobi2d"], "jacobi2d"), {}, 64).plateau_forms(convention)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("n", [32, 64, 128])
 def test_plateaus_of_a_stencil_in_lines_are_what_a_cache_sees(n: int) -> None:
     """Distances of neighbours on one line come as hulls that overlap; each access is counted once all the same."""
-    kernel = fresh(shipped()["jacobi2d"], "jacobi2d")
-    for convention in ("load_store", "once", "write_allocate"):
-        found = ClosedForms(kernel, {}, 64).plateau_forms(convention)
-        curve = miss_curve(apply(kernel), {"n": n}, 64)
-        stated = [p for p in found if p.all_bytes is not None]
+    curve = miss_curve(apply(fresh(shipped()["jacobi2d"], "jacobi2d")), {"n": n}, 64)
+    conventions: tuple[Traffic, ...] = ("load_store", "once", "write_allocate")
+    for convention in conventions:
+        stated = [p for p in stencil_in_lines(convention) if p.all_bytes is not None]
         assert len(stated) >= 3
         for p in stated:
-            cache = int(p.from_bytes.evaluate({"n": n}) * Fraction(3, 2)) // 64 * 64
+            size = int(p.from_bytes.evaluate({"n": n}) * Fraction(3, 2)) // 64 * 64
             assert p.all_bytes is not None
-            assert p.all_bytes.evaluate({"n": n}) == curve.bytes(cache, convention)
+            assert p.all_bytes.evaluate({"n": n}) == curve.bytes(size, convention)
 
 
 def test_values_do_not_assume_aligned_rows() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from operator import mul
 from random import Random
 
 import pytest
@@ -16,7 +17,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.sized import sized
 from tests.oracle.enumerate import run
-from tests.oracle.lru import address, register_bytes
+from tests.oracle.lru import byte_strides, register_bytes
 
 CONVENTIONS: tuple[Traffic, ...] = ("once", "load_store", "write_allocate")
 
@@ -50,31 +51,40 @@ KERNELS = {"strided": STRIDED, "transpose": TRANSPOSE, "stencil": STENCIL, "scra
 
 
 def brute(kernel: Kernel, params: Mapping[str, int], where: Transfers, convention: Traffic) -> TrafficAt:
-    """The definition: an LRU of lines, and in each line held the sectors that it has and those written."""
+    return brute_of_each(kernel, params, where)[convention]
+
+
+def brute_of_each(kernel: Kernel, params: Mapping[str, int], where: Transfers) -> dict[Traffic, TrafficAt]:
+    """The definition of each convention: an LRU of lines, and in each line held the sectors that it has and those
+    written.
+    """
     assert where.line_bytes and where.sector_bytes
     arrays = {a.name: a for a in kernel.arrays}
+    strides = {name: byte_strides(a, params) for name, a in arrays.items()}
     held: OrderedDict[tuple[str, int], tuple[set[int], set[int]]] = OrderedDict()
     begun = by_read = stored = accesses = 0
     for execution in run(kernel, params):
-        for access in execution.accesses:
+        for name, index, is_write in execution.accesses:
             accesses += 1
-            at = address(arrays[access.array], access.index, params)
-            line, sector = (access.array, at // where.line_bytes), at // where.sector_bytes
+            at = sum(map(mul, index, strides[name]))
+            line, sector = (name, at // where.line_bytes), at // where.sector_bytes
             has, written = held.setdefault(line, (set(), set()))
             held.move_to_end(line)
             if sector not in has:
-                begun, by_read = begun + 1, by_read + (not access.is_write)
+                begun, by_read = begun + 1, by_read + (not is_write)
                 has.add(sector)
-            if access.is_write:
+            if is_write:
                 written.add(sector)
             while where.cache_bytes is not None and len(held) * where.line_bytes > where.cache_bytes:
                 stored += len(held.popitem(last=False)[1][1])
     stored += sum(len(w) for (name, _), (_, w) in held.items() if arrays[name].intent != "temp")
     size = where.sector_bytes
-    if convention == "once":
-        return TrafficAt(None, None, size * begun, accesses, "")
-    loads = size * (by_read if convention == "load_store" else begun)
-    return TrafficAt(loads, size * stored, loads + size * stored, accesses, "")
+
+    def moved(loads: int) -> TrafficAt:
+        return TrafficAt(size * loads, size * stored, size * (loads + stored), accesses, "")
+
+    once = TrafficAt(None, None, size * begun, accesses, "")
+    return {"once": once, "load_store": moved(by_read), "write_allocate": moved(begun)}
 
 
 def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
@@ -90,8 +100,7 @@ def test_simulation_is_the_definition(name: str) -> None:
         line = random.choice([32, 64, 128])
         sector = random.choice([s for s in (8, 16, 32, 64) if s < line])
         where = Transfers(line * random.randint(1, 12), line, sector)
-        for convention in CONVENTIONS:
-            expected = brute(KERNELS[name], params, where, convention)
+        for convention, expected in brute_of_each(KERNELS[name], params, where).items():
             assert _simulated(sized(KERNELS[name], params), where, convention, None) == totals(expected)
             found = transfers_at(KERNELS[name], params, where, convention)
             assert (totals(found), found.accesses) == (totals(expected), expected.accesses)

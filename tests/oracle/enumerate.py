@@ -6,8 +6,7 @@ Independent of the package's analyses: it reads `roofdsl.loops.model` and evalua
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from roofdsl.loops.integers import Const, IntExpr
 from roofdsl.loops.model import (
@@ -35,8 +34,7 @@ from roofdsl.loops.model import (
 Statement = Assign | Let | Count
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One array element read or written."""
 
     array: str
@@ -44,8 +42,7 @@ class Access:
     is_write: bool
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(NamedTuple):
     """One execution of a statement: the values of parameters and loop variables, and the accesses in order."""
 
     statement: Statement
@@ -64,8 +61,12 @@ def run(kernel: Kernel, params: Mapping[str, int], indices: Mapping[str, Any] | 
         raise ValueError("apply the directives first (roofdsl.loops.transform.apply)")
     if not admissible(kernel, params):
         raise ValueError(f"an assumption of {kernel.name} does not hold for {dict(params)}")
+    known: dict[int, list[_Place]] = {}
     for statement, env in walk(kernel.body, {**params, **(indices or {})}):
-        yield Execution(statement, env, tuple(accesses(statement, env)))
+        places = known.get(id(statement))
+        if places is None:
+            places = known[id(statement)] = [_place(e, w, params) for e, w in accessed(statement)]
+        yield Execution(statement, env, tuple([_access(p, env) for p in places]))
 
 
 def admissible(kernel: Kernel, params: Mapping[str, int]) -> bool:
@@ -97,55 +98,85 @@ def walk(body: tuple[Node, ...], env: dict[str, int]) -> Iterator[tuple[Statemen
 
 def accesses(statement: Statement, env: Mapping[str, int]) -> Iterator[Access]:
     """The accesses of one statement: the right-hand side left to right, an update's read, the write."""
+    for element, is_write in accessed(statement):
+        yield element_access(element, env, is_write)
+
+
+def accessed(statement: Statement) -> Iterator[tuple[Element, bool]]:
+    """The elements that a statement accesses, in this order, and whether each is written."""
     if isinstance(statement, Count):
         return
-    yield from _reads(statement.value, env)
+    for element in _reads(statement.value):
+        yield element, False
     if isinstance(statement, Assign) and isinstance(statement.target, Element):
-        yield from _index_reads(statement.target, env)
+        for element in _index_reads(statement.target):
+            yield element, False
         if statement.op != "=":
-            yield element_access(statement.target, env, is_write=False)
-        yield element_access(statement.target, env, is_write=True)
+            yield statement.target, False
+        yield statement.target, True
 
 
 def element_access(element: Element, env: Mapping[str, int], is_write: bool) -> Access:
     """The access an element stands for. Raises IndexError where it is out of bounds."""
-    index = tuple(value(s, env) for s in element.subscripts)
-    dims = tuple(d.evaluate(env) for d in element.array.dims)
-    if len(index) != len(dims) or any(not 0 <= i < d for i, d in zip(index, dims, strict=True)):
-        raise IndexError(f"{element.array.name}{list(index)} is outside {list(dims)} where {dict(env)}")
-    return Access(element.array.name, index, is_write)
+    return _access(_place(element, is_write, env), env)
 
 
-def _index_reads(element: Element, env: Mapping[str, int]) -> Iterator[Access]:
-    """The reads of index arrays in the subscripts of an element, the innermost first."""
+class _Place(NamedTuple):
+    """An access of a statement, with what is the same in each of its executions."""
+
+    array: str
+    subscripts: tuple[IntExpr, ...]
+    dims: tuple[int, ...]
+    is_write: bool
+    reads_indices: bool
+
+
+def _place(element: Element, is_write: bool, params: Mapping[str, int]) -> _Place:
+    dims = tuple([d.evaluate(params) for d in element.array.dims])
+    return _Place(element.array.name, element.subscripts, dims, is_write, any(True for _ in _index_reads(element)))
+
+
+def _access(place: _Place, env: Mapping[str, int]) -> Access:
+    name, subscripts, dims, is_write, reads_indices = place
+    index = tuple([value(s, env) if reads_indices else s.evaluate(env) for s in subscripts])
+    if len(index) != len(dims):
+        raise IndexError(f"{name} has {len(dims)} subscripts, not {len(index)}")
+    for i, d in zip(index, dims, strict=True):
+        if not 0 <= i < d:
+            raise IndexError(f"{name}{list(index)} is outside {list(dims)} where {dict(env)}")
+    return Access(name, index, is_write)
+
+
+def _index_reads(element: Element) -> Iterator[Element]:
+    """The elements of index arrays that the subscripts of an element read, the innermost first."""
     pending: list[Any] = list(element.subscripts)
     while pending:
         e = pending.pop(0)
         if isinstance(e, Read):
-            yield from _reads(e.element, env)
+            yield from _reads(e.element)
         else:
             pending = [*e.args(), *pending]
 
 
-def _reads(e: Expr | DataCompare, env: Mapping[str, int]) -> Iterator[Access]:
+def _reads(e: Expr | DataCompare) -> Iterator[Element]:
     match e:
         case Element():
-            yield from _index_reads(e, env)
-            yield element_access(e, env, is_write=False)
+            yield from _index_reads(e)
+            yield e
         case Number() | IntValue() | ScalarRef() | LetRef():
             return
         case Unary():
-            yield from _reads(e.operand, env)
+            yield from _reads(e.operand)
         case Binary() | DataCompare():
-            yield from _reads(e.left, env)
-            yield from _reads(e.right, env)
+            yield from _reads(e.left)
+            yield from _reads(e.right)
         case Call():
             for argument in e.args:
-                yield from _reads(argument, env)
+                yield from _reads(argument)
         case Select():
-            yield from _reads(e.condition, env)
-            yield from _reads(e.if_true, env)
-            yield from _reads(e.if_false, env)
+            yield from _reads(e.condition)
+            yield from _reads(e.if_true)
+            yield from _reads(e.if_false)
 
 
 def counters(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import mul
 
 from roofdsl.loops.model import Array, Kernel
 from tests.oracle.enumerate import run
@@ -73,34 +74,38 @@ def residencies(
     done: list[Residency] = []
     held: OrderedDict[tuple[str, int], list[bool]] = OrderedDict()  # line -> [begins with a write, written]
     held_bytes = 0
+    strides = {a.name: byte_strides(a, params) for a in arrays.values()}
+    line_of = {a.name: line_bytes or a.type.bytes for a in arrays.values()}
     for execution in run(kernel, params):
-        for access in execution.accesses:
-            array = arrays[access.array]
-            line = (access.array, address(array, access.index, params) // (line_bytes or array.type.bytes))
+        for name, index, is_write in execution.accesses:
+            line = (name, sum(map(mul, index, strides[name])) // line_of[name])
             if line not in held:
-                held[line] = [access.is_write, False]
-                held_bytes += line_bytes or array.type.bytes
+                held[line] = [is_write, False]
+                held_bytes += line_of[name]
             held.move_to_end(line)
-            held[line][1] |= access.is_write
+            held[line][1] |= is_write
             while cache_bytes is not None and held_bytes > cache_bytes:
-                (name, _), (began, written) = held.popitem(last=False)
-                size = line_bytes or arrays[name].type.bytes
-                held_bytes -= size
-                done.append(Residency(size, began, stored=written))
+                (left, _), (began, written) = held.popitem(last=False)
+                held_bytes -= line_of[left]
+                done.append(Residency(line_of[left], began, stored=written))
     for (name, _), (began, written) in held.items():
-        size = line_bytes or arrays[name].type.bytes
-        done.append(Residency(size, began, stored=written and arrays[name].intent != "temp"))
+        done.append(Residency(line_of[name], began, stored=written and arrays[name].intent != "temp"))
     return done
 
 
 def address(array: Array, index: tuple[int, ...], params: Mapping[str, int]) -> int:
     """The byte address of an element, counted from the start of its array."""
+    return sum(map(mul, index, byte_strides(array, params)))
+
+
+def byte_strides(array: Array, params: Mapping[str, int]) -> tuple[int, ...]:
+    """How far apart neighbors along each dimension lie, in bytes."""
     dims = [d.evaluate(params) for d in array.dims]
-    pairs = list(zip(index, dims, strict=True))
-    flat = 0
-    for i, d in reversed(pairs) if array.column_major else pairs:
-        flat = flat * d + i
-    return flat * array.type.bytes
+    strides, apart = [], array.type.bytes
+    for d in dims if array.column_major else reversed(dims):
+        strides.append(apart)
+        apart *= d
+    return tuple(strides if array.column_major else reversed(strides))
 
 
 def footprint(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:

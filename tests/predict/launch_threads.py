@@ -4,9 +4,10 @@ them, with the numbers of `launches_of`, apart from every prediction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops
@@ -15,6 +16,7 @@ from roofdsl.codegen.generate import with_declared
 from roofdsl.codegen.launch_grids import Call, Launch, launches_of
 from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.loops.accesses import accesses
+from roofdsl.loops.integers import IntExpr
 from roofdsl.loops.model import Assign, For, If, Kernel, Let, Node
 from roofdsl.loops.transform import apply
 
@@ -23,8 +25,7 @@ SECTOR, WARP = 32, 32
 Three = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """An access of one thread: its block and place, what it counts in the loops `around`, and the sector it touches.
 
     address: in bytes from the first element of its array. name: the element as the kernel writes it.
@@ -52,6 +53,29 @@ def the_call(of: Kernel, sizes: Mapping[str, int]) -> tuple[Call, Launch]:
     return call, found[names.index(call.function)]
 
 
+@dataclass(frozen=True)
+class Reference:
+    """What an access of a statement has in common each time the statement is executed; strides in bytes."""
+
+    place: int
+    array: str
+    subscripts: tuple[IntExpr, ...]
+    strides: tuple[int, ...]
+    is_write: bool
+    name: str
+    size: int
+
+
+def references(statement: Assign | Let, sizes: Mapping[str, int]) -> list[Reference]:
+    found = []
+    for k, access in enumerate(accesses(statement)):
+        array, subscripts = access.element.array, access.element.subscripts
+        strides = tuple(array.type.bytes * s for s in array.strides(sizes))
+        place, name = 1000 * statement.span.line + k, f"{array.name} {subscripts}"
+        found.append(Reference(place, array.name, subscripts, strides, access.is_write, name, array.type.bytes))
+    return found
+
+
 def followed(of: Kernel, sizes: Mapping[str, int]) -> list[Access]:
     """All accesses of the launch; each execution of a statement is made by exactly one thread."""
     call, launch = the_call(of, sizes)
@@ -63,39 +87,44 @@ def followed(of: Kernel, sizes: Mapping[str, int]) -> list[Access]:
         else:
             axes[next(names)] = (d, "grid")
     assert call.nest is not None
-    found: list[Access] = []
-    for block in product(*map(range, launch.grid)):
-        for thread in product(*map(range, launch.block)):
-            walk = _Thread(axes, launch, block, thread)  # type: ignore[arg-type]
-            found += walk.over((call.nest,), dict(of.constants) | dict(sizes), (), ())
-    return found
+    walk = _Walk(axes, launch, dict(of.constants) | dict(sizes))
+    for walk.block in product(*map(range, launch.grid)):  # type: ignore[assignment]
+        for walk.thread in product(*map(range, launch.block)):  # type: ignore[assignment]
+            walk.over((call.nest,), (), ())
+    return walk.found
 
 
-class _Thread:
-    def __init__(self, axes: Mapping[str, tuple[int, str]], launch: Launch, block: Three, thread: Three) -> None:
-        self.axes, self.launch, self.block, self.thread = axes, launch, block, thread
+class _Walk:
+    """One thread after another; `env` has the variables of the loops around, too."""
 
-    def over(
-        self, nodes: Sequence[Node], env: dict[str, int], turn: tuple[int, ...], around: tuple[str, ...]
-    ) -> Iterator[Access]:
+    def __init__(self, axes: Mapping[str, tuple[int, str]], launch: Launch, env: dict[str, int]) -> None:
+        self.axes, self.launch, self.env, self.sizes = axes, launch, env, dict(env)
+        self.block: Three = (0, 0, 0)
+        self.thread: Three = (0, 0, 0)
+        self.found: list[Access] = []
+        self.known: dict[int, list[Reference]] = {}  # of each statement, by its identity
+
+    def over(self, nodes: Sequence[Node], turn: tuple[int, ...], around: tuple[str, ...]) -> None:
+        env = self.env
         for node in nodes:
             if isinstance(node, For):
                 for k, value in enumerate(self.values(node, env)):
-                    yield from self.over(node.body, {**env, node.var: value}, (*turn, k), (*around, node.var))
+                    env[node.var] = value
+                    self.over(node.body, (*turn, k), (*around, node.var))
             elif isinstance(node, If):
-                yield from self.over(node.then if node.condition.holds(env) else node.orelse, env, turn, around)
+                self.over(node.then if node.condition.holds(env) else node.orelse, turn, around)
             elif isinstance(node, Assign | Let):
-                for k, access in enumerate(accesses(node)):
-                    array = access.element.array
-                    places = [s.evaluate(env) for s in access.element.subscripts]
-                    flat = sum(p * s for p, s in zip(places, array.strides(env), strict=True))
-                    address, text = flat * array.type.bytes, str(access.element.subscripts)
-                    sector, name = (array.name, address // SECTOR), f"{array.name} {text}"
-                    place = 1000 * node.span.line + k
-                    yield Access(
-                        self.block, self.thread, turn, place, sector, access.is_write, around, address, name,
-                        array.type.bytes,
-                    )  # fmt: skip
+                own = self.known.get(id(node))
+                if own is None:
+                    own = self.known[id(node)] = references(node, self.sizes)
+                for r in own:
+                    address = sum(s.evaluate(env) * by for s, by in zip(r.subscripts, r.strides, strict=True))
+                    sector = (r.array, address // SECTOR)
+                    self.found.append(
+                        Access(
+                            self.block, self.thread, turn, r.place, sector, r.is_write, around, address, r.name, r.size
+                        )
+                    )
 
     def values(self, loop: For, env: dict[str, int]) -> range:
         start, stop, step = (e.evaluate(env) for e in (loop.start, loop.stop, loop.step))

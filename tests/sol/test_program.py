@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from roofdsl.cli.main import cli
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.loops.program_at_sizes import ProgramAt, program_at
@@ -95,7 +96,9 @@ def test_a_cache_that_holds_both_launches_saves_the_loads_in_between() -> None:
 
 
 def test_a_cache_holds_the_parts_of_an_array_that_are_read_and_those_that_are_written() -> None:
-    """Of w, half is read and the other half is written: 160 bytes for each of n, not 80. A V100's cache has 6 MiB."""
+    """Of w, half is read and the other half is written: 160 bytes for each of n, not 80. The last cache is a sixteenth
+    of a V100's, which has 6 MiB.
+    """
     text = """\
 kernel first(n):
     inout w: f64[20*n]
@@ -115,8 +118,10 @@ program halves(n):
     run first(n)
     run last(n)
 """
-    machine = load_machine("v100")
-    small, large = (program_light(at("halves", n, text), machine) for n in (30_000, 50_000))
+    whole = load_machine("v100")
+    assert whole.last_cache is not None and whole.last_cache.size_bytes == 6 << 20
+    machine = replace(whole, caches=(*whole.caches[:-1], replace(whole.last_cache, size_bytes=(6 << 20) // 16)))
+    small, large = (program_light(at("halves", n, text), machine) for n in (1_875, 3_125))
     assert [k.array for k in small.kept] == ["y"] and not large.kept
 
 
