@@ -63,7 +63,7 @@ ABOVE = 1.03
 
 @dataclass(frozen=True)
 class OperatorErrors:
-    """Of an operator on a device, the errors |expected / measured - 1| of all rows, and their median measured / expected."""
+    """The errors |expected / measured - 1| of all rows of an operator on a device, and the median measured / expected."""
 
     device: str
     op: str
