@@ -63,7 +63,9 @@ ABOVE = 1.03
 
 @dataclass(frozen=True)
 class OperatorErrors:
-    """The errors |expected / measured - 1| of all rows of an operator on a device, and the median measured / expected."""
+    """The errors |expected / measured - 1| of all rows of an operator on a device, and the median ratio of measured to
+    expected.
+    """
 
     device: str
     op: str

@@ -299,6 +299,7 @@ def _assumed(launch: Launch, machine: Machine, name: str) -> tuple[str, ...]:
     start, each = (show_time(Fraction(time_s), 3) for time_s in _start_and_round_s(launch, machine))
     if launch.work is not None:
         longest = round(rounds * max(launch.work.longest) / launch.work.mean)
-        times = f"{rounds:,} times on average, and the longest {longest:,} times"
+        if longest != rounds:
+            times = f"{rounds:,} time{'' if rounds == 1 else 's'} on average, and the longest {longest:,} times"
     waits = f"waits for its loads {times}, for {each}{' each' if rounds > 1 else ''}"
     return (*free, f"expected time{of}: {run}; {who} takes {start} to start, and {waits}")
