@@ -122,7 +122,8 @@ class Form(NamedTuple):
             else:
                 constant += factor * term.evaluate({})
         steps = tuple(found.coefficients().items())
-        return Form(expression, constant, tuple(terms), steps, tuple(sorted(expression.symbols())))
+        moving = {name for _, names, _, _ in terms for name in names}  # without `i` in `i - i`
+        return Form(expression, constant, tuple(terms), steps, tuple(sorted(moving)))
 
     def interval(self, env: Env) -> Interval:
         """The least and the greatest value. Raises NoAnswer if the form is not affine in the loops that move it."""

@@ -1,17 +1,19 @@
 """The threads of a block, or of a wave, in step: a loop of the threads' code is moved outside the loops over threads.
 
 `for k in range(i + 1)` in threads `i` runs as long as any thread has an iteration, with the threads `i >= k`. A thread
-whose loop begins later than that of others waits for them.
+whose loop begins at a larger `k` than that of others waits for them, unless subscripts count from where it begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import accesses
 from roofdsl.loops.affine import Affine, NotAffineError, Range, affine, at_least, at_most, maximum, minimum
 from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul, sub
 from roofdsl.loops.model import Assign, Count, For, Let, Node
+from roofdsl.loops.parameter_values import with_expressions
 
 
 def nested(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -43,13 +45,41 @@ def in_step(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
         close()
         if isinstance(node, For) and not (node.start.symbols() | node.stop.symbols()) & names:
             found.append(replace(node, body=in_step(threads, node.body)))
-        elif isinstance(node, For) and (moved := _outside(node, threads)) is not None:
+        elif isinstance(node, For) and (moved := _outside(_from_its_start(node, names), threads)) is not None:
             loop, having_one = moved
             found.append(replace(loop, body=in_step(having_one, loop.body)))
         else:
             found.extend(nested(threads, (node,)))
     close()
     return tuple(found)
+
+
+def _from_its_start(loop: For, threads: Collection[str]) -> For:
+    """A loop that begins at a thread's variable, counted from there, if that leaves fewer elements on a diagonal:
+    `A[i, j - i]` over `range(i, i + b)`, as a band is stored, becomes `A[i, j]` over `range(b)`.
+    """
+    begins = [start for start in loop.starts if start.symbols() & set(threads)]
+    if len(begins) != 1:
+        return loop
+    (begin,) = begins
+    body = with_expressions(loop.body, {loop.var: add(begin, Sym(loop.var))})
+    if _on_a_diagonal(body) >= _on_a_diagonal(loop.body):
+        return loop
+    start, stop = (e(*(sub(t, begin) for t in of)) for e, of in ((maximum, loop.starts), (minimum, loop.stops)))
+    return replace(loop, start=start, stop=stop, body=body)
+
+
+def _on_a_diagonal(nodes: Sequence[Node]) -> int:
+    """The accesses to elements of which two subscripts move with one variable."""
+    found = 0
+    for node in nodes:
+        if isinstance(node, For):
+            found += _on_a_diagonal(node.body)
+        elif isinstance(node, Assign | Let):
+            for access in accesses(node):
+                names = [s for e in access.element.subscripts for s in affine(e).coefficients()]
+                found += len(names) > len(set(names))
+    return found
 
 
 def _outside(loop: For, threads: Sequence[For]) -> tuple[For, tuple[For, ...]] | None:

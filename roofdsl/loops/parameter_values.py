@@ -29,7 +29,12 @@ def with_numbers_in(nodes: tuple[Node, ...], values: Mapping[str, int]) -> tuple
     """Statements with these numbers wherever the parameters or loop variables occur; no loop in them has such a
     variable.
     """
-    changed: tuple[Node, ...] = _changed(nodes, {name: Const(value) for name, value in values.items()})
+    return with_expressions(nodes, {name: Const(value) for name, value in values.items()})
+
+
+def with_expressions(nodes: tuple[Node, ...], values: Mapping[str, IntExpr]) -> tuple[Node, ...]:
+    """As `with_numbers_in`, with expressions."""
+    changed: tuple[Node, ...] = _changed(nodes, values)
     return changed
 
 

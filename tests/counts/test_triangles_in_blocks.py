@@ -12,10 +12,9 @@ import pytest
 from roofdsl.counts.sector_traffic import Transfers, transfers_at
 from roofdsl.counts.traffic_at import convention_totals
 from roofdsl.counts.working_set_traffic import lines_by_working_sets
-from roofdsl.lang.record import replace
-from roofdsl.loops.affine import maximum, minimum
-from roofdsl.loops.in_step import in_step, nested
-from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul
+from roofdsl.loops.accesses import accesses
+from roofdsl.loops.in_step import in_step
+from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Assign, For, Kernel, Node
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.thread_blocks import Launch, block_by_block, in_waves, on_one_copy
@@ -41,6 +40,8 @@ BODIES = {
     "columns": VECTORS.format(" col") + "        for j in range(i, n):\n" + SUM,
     "band": VECTORS.format("") + "        for j in range(max(0, i - 20), min(n, i + 21)):\n" + SUM,
     "narrow_band": VECTORS.format("") + "        for j in range(max(0, i - 2), min(n, i + 3)):\n" + SUM,
+    "stored_band": "    in A: f64[n, 41], x: f64[n]\n    inout y: f64[n]\n    parallel for i in range(n):\n"
+    "        for j in range(max(0, i - 20), min(n, i + 21)):\n            y[i] += A[i, j - i + 20] * x[j]\n",
     "copy": "    in A: f64[n, n]\n    out B: f64[n, n]\n    parallel for i in range(n):\n"
     "        parallel for j in range(i, n):\n            B[i, j] = A[i, j]\n",
 }
@@ -108,40 +109,48 @@ def test_a_product_with_a_triangle_moves_less_than_the_whole_one() -> None:
 
 
 def executed(nodes: Sequence[Node], env: dict[str, int]) -> Iterator[tuple[int, ...]]:
-    """The values of t, u and k of every statement, in order."""
+    """The subscripts of all accesses of every statement, in order."""
     for node in nodes:
         if isinstance(node, For):
             start, stop, step = (e.evaluate(env) for e in (node.start, node.stop, node.step))
             for value in range(start, stop, step):
                 yield from executed(node.body, {**env, node.var: value})
         elif isinstance(node, Assign):
-            yield env["t"], env["u"], env["k"]
+            yield tuple(s.evaluate(env) for access in accesses(node) for s in access.element.subscripts)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_the_same_is_executed_in_step(seed: int) -> None:
     """All threads together, and in each iteration of k, those that have one."""
     rng = random.Random(seed)
-    model = _first_loop(KERNELS["lower"].body)
-    (statement,) = _first_loop(_first_loop(model.body).body).body
-    place = Sym(rng.choice("tu"))
+    place = rng.choice("tu")
 
-    def bound() -> IntExpr:
-        moved = mul(Const(rng.choice([1, 1, -1, 0, 2])), place)
-        other = Sym("u") if rng.random() < 0.15 else Const(0)
-        return add(moved, other, Const(rng.randint(-3, 9)))
+    def bound() -> str:
+        other = " + u" if rng.random() < 0.15 else ""
+        return f"{rng.choice([1, 1, -1, 0, 2])} * {place}{other} + {rng.randint(0, 9)}"
 
-    def loop(var: str, start: IntExpr, stop: IntExpr, step: int) -> For:
-        return replace(model, var=var, start=start, stop=stop, step=Const(step), body=())
+    column = rng.choice(["k + 9", f"k - {place} + 20", f"k - {place} + 20", "k + t + 9"])
+    inner = f"range(max({bound()}, {bound()}), min({bound()}, {bound()}), {rng.choice([1, 1, 3])})"
+    first = "t" if rng.random() < 0.3 else "0"
+    whole = kernel_of(
+        f"kernel k(n):\n    in A: f64[99, 99]\n    inout B: f64[99, 99]\n    parallel for t in range(2, 9, "
+        f"{rng.choice([1, 1, 2])}):\n        parallel for u in range({first}, 7):\n            for k in {inner}:\n"
+        f"                B[t, u] += A[{place}, {column}]\n"
+    )
+    t = _first_loop(whole.body)
+    u = _first_loop(t.body)
+    within = in_step((t, u), u.body)
+    assert sorted(executed(within, {})) == sorted(executed(whole.body, {}))
+    if _first_loop(within).var == "k" and column == "k + 9":
+        columns = [accessed[-1] for accessed in executed(within, {})]
+        assert columns == sorted(columns)
 
-    k = loop("k", maximum(bound(), bound()), minimum(bound(), bound()), rng.choice([1, 1, 3]))
-    t = loop("t", Const(2), Const(9), rng.choice([1, 1, 2]))
-    u = loop("u", Sym("t") if rng.random() < 0.3 else Const(0), Const(7), 1)
-    within = in_step((t, u), nested([k], (statement,)))
-    together = list(executed(within, {}))
-    assert sorted(together) == sorted(executed(nested([t, u, k], (statement,)), {}))
-    if _first_loop(within).var == "k":
-        assert [k for _, _, k in together] == sorted(k for _, _, k in together)
+
+def test_a_band_as_it_is_stored_is_counted_from_its_start() -> None:
+    band = launch("stored_band", 200)
+    (loop,) = (loop for loop in band.body if isinstance(loop, For))
+    (moved,) = in_step(band.threads, (loop,))
+    assert isinstance(moved, For) and moved.start.evaluate({"i'": 0}) == 0 and Const(41) in moved.stops
 
 
 def test_threads_that_have_an_iteration() -> None:
