@@ -14,7 +14,7 @@ from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Array
 
 LINE_BYTES = 64
-"""A line of the caches, which stores that bypass them fill at once."""
+"""The bytes of a cache line. Stores that bypass the caches fill a whole line at once."""
 
 
 class CLike(Syntax):

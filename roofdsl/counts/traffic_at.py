@@ -254,8 +254,8 @@ class Ways(Generic[T]):
     def answer(self, kernel: str, executed: int, longest: int, *, prefer_simulation: bool) -> tuple[T, str]:
         """The number, and the name of the method that found it.
 
-        executed: the accesses of the execution; longest: the most accesses of an execution that is simulated although
-        it does not repeat itself. Raises OutOfReach.
+        executed: the accesses of the execution; longest: executions with more accesses than this are not simulated from
+        end to end. Raises OutOfReach.
         """
         from roofdsl.sets.library import TooHard
 

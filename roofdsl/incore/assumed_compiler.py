@@ -3,8 +3,8 @@
 It follows from the kernel and the machine's stated instructions. `assumed_code_cycles` has the cycles. The assumed
 compiler vectorizes a loop if all accesses move by one element or stay, if no iteration waits for another of the same
 vector, if the loop cannot overwrite a value that it keeps, and if there are no calls and no conditions. With strict
-math, it does not reorder sums and does not fuse a product with a sum; with relaxed math, it does both. It keeps values
-that inner loops do not change in registers.
+math, it does not reorder sums and does not fuse a product with a sum; with relaxed math, it does both. It keeps in
+registers the values that inner loops do not change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What to write instead of habits from other languages, found from the text of the line, not from the parser's state.
 
-Each hint is a pattern of the line and what to say; the first that fits is said. `syntax_errors` asks for it, and has
-hints of its own that follow from what the parser expects. What a hint writes is made of the line's own words where that
-is short.
+Each hint is a pattern of the line and what to say; the first that fits is given. `syntax_errors` asks for it, and has
+hints of its own that follow from what the parser expects. A hint quotes the line's own words if the result is short.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def stream_rate(
 ) -> float:
     """Bytes per second of a stream from and to the memory.
 
-    loads_bytes, stores_bytes: of one element; those of all elements do as well if threads only stream (`each`).
+    loads_bytes, stores_bytes: of one element; if threads only stream (`each`), those of all elements may be given
+    instead.
     in_flight_bytes: what all resident threads together load and store in one round, in which each of them also does
     what `each` says.
 

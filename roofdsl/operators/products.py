@@ -6,10 +6,10 @@ others are idle. The library chooses among tiles, and for small results among sp
 model takes the combination that it predicts to be the fastest.
 
 A scheduler does not issue multiply-adds in every cycle. If its lanes take two cycles for those of a warp (Volta,
-Turing, A100), loads and address calculations are issued in between. If they take one cycle (Pascal, Ada, Hopper), every
-other instruction costs a cycle. In both cases, the operands of each step come from shared memory through the port of
-the multiprocessor: 128 B per cycle, but 64 B on Turing. A thread with 4 x 4 results loads half as many values as it
-makes multiply-adds, one with 8 x 8 results a quarter, so the port is what makes small tiles slow.
+Turing, A100), loads and address calculations are issued in between. If they take one cycle (Pascal, Ada, Hopper), each
+instruction that is not a multiply-add costs a cycle. In both cases, the operands of each step come from shared memory
+through the port of the multiprocessor: 128 B per cycle, but 64 B on Turing. A thread with 4 x 4 results loads half as
+many values as it makes multiply-adds, one with 8 x 8 results a quarter, so the port is what makes small tiles slow.
 """
 
 from __future__ import annotations
@@ -174,8 +174,9 @@ def _own(machine: Machine) -> Multiprocessor:
 def _port_bytes(machine: Machine) -> float:
     """Bytes that the shared memory of a multiprocessor delivers per cycle.
 
-    Since Volta, it is one memory with the first cache, whose bandwidth the machine states. It is at most one word for
-    each thread of a warp, and exactly that for a machine without a clock or without a first cache before its last one.
+    Since Volta, it is one memory with the first cache, whose bandwidth the machine states. The result is at most one
+    word for each thread of a warp, and exactly that for a machine without a clock or without a first cache before its
+    last one.
     """
     units, own = multiprocessors(machine)
     word = float(own.warp * BYTES)

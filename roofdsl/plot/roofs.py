@@ -265,7 +265,7 @@ def with_launches(roofs: Roofs, predictions: Sequence[Prediction]) -> tuple[Roof
         rate = float(p.work / p.launch_s)
         name = f"{p.kernel}, {p.launches} launch{'es' if p.launches > 1 else ''}"
         if rate >= roofs.top:
-            above.append(f"{name}: {show_rate(rate, p.operation)}, above the roof, and not drawn")
+            above.append(f"{name} ({show_rate(rate, p.operation)}) is above the roof and is not drawn")
         elif name not in found.setdefault(rate, []):
             found[rate].append(name)
     ceilings = (_ceiling(roofs, "; ".join(names), rate) for rate, names in found.items())

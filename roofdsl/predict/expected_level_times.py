@@ -23,7 +23,7 @@ from roofdsl.predict.levels_in_turn import in_turn
 def combined(times: Sequence[Fraction], overlap: Fraction | None) -> Fraction:
     """The time of loads and transfers together: their sum if none overlap (0), the longest if all do (1, None).
 
-    In between, this share of what could overlap does: max + (1 - overlap) (sum - max).
+    For values in between, the share `overlap` of what could overlap does overlap: max + (1 - overlap) (sum - max).
     """
     longest, together = max(times), sum(times, Fraction(0))
     return longest if overlap is None else longest + (1 - overlap) * (together - longest)

@@ -2,8 +2,8 @@
 
 A core looks ahead as far as its window (the reorder buffer) reaches. If the window holds two successive inner loops as
 a whole, the arithmetic of one overlaps with the transfers of the other, and all of them together take the time of the
-machine's rule. If it holds a small share of them, they follow each other, and their times add up. In between, this
-share of what overlap could save is saved:
+machine's rule. If it holds a small share of them, they follow each other, and their times add up. In between, the
+share that the window holds of what overlap could save is saved:
 
     T = sum - min(1, R / L) (sum - together)
 
@@ -57,8 +57,9 @@ def with_inner_loops(  # noqa: PLR0917
     inner: InnerLoops,
     timed: Callable[[Sequence[Kernel]], Sequence[InCore]],
 ) -> Expected:
-    """The expected time of a nest, `found` with all inner loops combined as one, with the time that they do not
-    overlap. levels: what the nest moves. timed: the in-core times of the inner loops, which add up to that of the nest.
+    """The expected time of a nest: `found`, which combines all inner loops as one, plus the time that is lost because
+    they do not fully overlap. levels: what the nest moves. timed: the in-core times of the inner loops, which add up to
+    that of the nest.
 
     Raises what `inner.moved` and `timed` raise.
     """

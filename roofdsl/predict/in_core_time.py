@@ -71,8 +71,8 @@ def with_expected(
 ) -> Prediction:
     """The prediction of one launch with its expected time, or with the reason why there is none.
 
-    as_compiled: whether the bound counts the accesses of compiled code. moving, nests, inner: what the hardware moves,
-    the loop nests that follow each other, if there are several, and if there are not, the inner loops that do; called
+    as_compiled: whether the bound counts the accesses of compiled code. moving: what the hardware moves. nests: the
+    successive loop nests, if there are several. inner: for a single nest, its successive inner loops. All are called
     only if there is an in-core time.
     """
     if code.model == "none":
@@ -128,8 +128,8 @@ def composed(
 ) -> Prediction:
     """The prediction with the expected time for this in-core time, whose assumptions it repeats.
 
-    nests: the loop nests that follow each other, with their in-core times, if there are several. inner: if there are
-    not, the inner loops that do. timed: the in-core times of inner loops, which add up to the given one; if None, they
+    nests: the successive loop nests with their in-core times, if there are several. inner: for a single nest, its
+    successive inner loops. timed: the in-core times of inner loops, which add up to the given one; if None, they
     are combined as one.
     """
     bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
@@ -164,8 +164,8 @@ def _with_inner(  # noqa: PLR0917
     timed: Timed | None,
     notes: list[str],
 ) -> Expected:
-    """The expected time of a nest with the time that its inner loops do not overlap. If that cannot be found, the
-    reason is added to `notes`.
+    """The expected time of a nest, plus the time that is lost because successive inner loops do not fully overlap. If
+    that cannot be found, the reason is added to `notes`.
     """
     if inner is None or timed is None or found.core is None:
         return found
@@ -211,7 +211,9 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
     if prediction.unit is not None:
         raise NoInCore("in-core times of matrix units are not modeled")
     if is_indirect(kernel) and not (code.model == "compiled" or (code.model == "auto" and is_here(machine))):
-        raise NoInCore("accesses that data choose are modeled only from compiled code, on the machine's own processor")
+        raise NoInCore(
+            "accesses that depend on data are modeled only from compiled code, on the machine's own processor"
+        )
     return _on_all_cores(_divided_evenly(prediction, kernel, values, machine, code), kernel, values, machine.units)
 
 

@@ -37,7 +37,7 @@ class Hierarchy(Record):
     warnings: tuple[str, ...] = ()
 
 
-NO_L1 = "the machine defines no L1, so traffic between it and the registers is not modeled"
+NO_L1 = "{0}: the machine defines no L1, so traffic between {0} and the registers is not modeled"
 
 
 def nearer_levels(
@@ -69,7 +69,7 @@ def nearer_levels(
     for place, cache in enumerate(machine.caches):
         if place == 0:
             if not is_first_level(cache):
-                notes.append(f"{cache.name}: {NO_L1}")
+                notes.append(NO_L1.format(cache.name))
                 continue
             try:
                 loads, stores, unit, note = _from_registers(orders.how, launched, values, machine, accesses)

@@ -27,8 +27,8 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
 
 
 def _turns_of_both(one: Prediction, other: Prediction) -> tuple[tuple[str, Fraction], ...]:
-    """The levels that take turns in both launches together, farthest first. Of a launch without such levels, whose
-    nearer ones may not have been found, the memory counts.
+    """The levels that take turns in both launches together, farthest first. For a launch without such levels (its
+    nearer levels may not have been found), the memory counts.
     """
     if not one.in_turn and not other.in_turn:
         return ()
@@ -45,7 +45,8 @@ class Cores(Record):
 
     shared: the level, and the seconds of its transfers for all cores together. Both are None if there is no expected
     time, or if nothing is transferred to a shared level. most: the most cores that have work; None without an expected
-    time, and if that is not limited. The number that saturates is None, too, if so many cores have no work.
+    time, and if that is not limited. The number that saturates is None, too, if fewer cores than that
+    have work.
     """
 
     count: int

@@ -230,7 +230,8 @@ def pipe_cost(part: ComputePart, machine: Machine) -> Fraction | None:
     """The cost of the class by rule 12, in unfused operations; None if the part's rate is stated and used as it is.
 
     Each pipe runs at half the rate of adder and multiplier together. That rate is the fused peak if the machine states
-    one, otherwise the unfused one (73.6 GFLOP/s together are 36.8 additions and 36.8 multiplications).
+    one, otherwise the unfused one (73.6 GFLOP/s are 36.8 billion additions and 36.8 billion multiplications per
+    second).
     """
     return None if _has_peak(part, machine) else machine.rate(part.type, UNFUSED).per_s / part.rate_per_s
 
@@ -270,7 +271,7 @@ def timed_bytes(level: str, *, duplex: bool) -> Largest:
 
 
 def larger_direction(duplex: bool, loads_bytes: int | None, stores_bytes: int | None) -> int | None:
-    """`timed_bytes` of a duplex level; None for any other, and if a convention does not distinguish the two."""
+    """`timed_bytes` of a duplex level; None for others, and if a convention does not distinguish loads and stores."""
     if not duplex or loads_bytes is None or stores_bytes is None:
         return None
     return int(timed_bytes("", duplex=True).at({" loads": loads_bytes, " stores": stores_bytes}))

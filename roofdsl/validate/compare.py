@@ -53,7 +53,7 @@ class Limits:
 DEFAULTS = Limits()
 
 OTHERS_EXPLAIN = 0.1
-"""Other programs share a core or the memory with a run, but they do not take nine tenths of both. If the ratio of
+"""Other programs share a core or the memory with a run, but they do not take nine tenths of either. If the ratio of
 measured to predicted performance is below this, the run is slower than predicted, whatever else was running.
 """
 
@@ -217,8 +217,8 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
     memory_bound = p.memory.name in p.bounds
     if memory_bound and machine.caches and 0 < touched <= 4 * caches:  # 0: what it touches was not counted
         found.append(
-            f"part of its {show_size(touched)} of data stays in the caches ({show_size(caches)} as stated): a cache "
-            "that idle cores share is larger than stated, and real caches are not strictly LRU"
+            f"part of its {show_size(touched)} of data stays in the caches ({show_size(caches)} as stated): while "
+            "other cores are idle, one core can use more of a shared cache, and real caches are not strictly LRU"
         )
     if memory_bound and p.traffic == "write_allocate":
         found.append(

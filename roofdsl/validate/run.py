@@ -107,8 +107,8 @@ def measure_settled(
     clock: Callable[[], float] = monotonic,
 ) -> list[Measurement]:
     """Like `measure_runs`, but inconclusive runs are measured again after all others, when the machine is calm or
-    `wait` has given up. This happens at most AGAIN times, and not once all runs together have taken `most_s`. Of the
-    measurements of one run, the fastest conclusive one counts, or the fastest if none is conclusive.
+    `wait` has given up. This happens at most AGAIN times, and no longer after all runs together have taken `most_s`. Of
+    the measurements of one run, the fastest conclusive one counts, or the fastest if none is conclusive.
     """
     end = clock() + most_s
     found = measure_runs(runs, how, tell)
@@ -258,7 +258,7 @@ def _multiplied(measured: Measurement, kernel: Kernel) -> bool:
 
 
 def _accesses(measured: Measurement, machine: Machine) -> Accesses:
-    """Compilers keep what does not change in inner loops in registers, if they see the loops as the kernel has them."""
+    """Compilers keep in registers what inner loops do not change, if they see the loops as the kernel has them."""
     compiled = measured.backend == "cpu" and measured.variant in ("loops", "parallel")
     return "compiled" if compiled and machine.multiprocessor is None else "written"
 

@@ -270,7 +270,7 @@ def test_launches_are_a_ceiling() -> None:
     assert ceiling.rate_per_s == pytest.approx(float(lstm().work / lstm().launch_s))
     assert ceiling.rate_per_s == pytest.approx(float(lstm().rate_per_s))  # it is the bound
     assert ceiling.label == "lstm_forward, 36 launches 10.86 GFLOP/s"
-    assert above == ["conv2d, 1 launch: 849.6 TFLOP/s, above the roof, and not drawn"]
+    assert above == ["conv2d, 1 launch (849.6 TFLOP/s) is above the roof and is not drawn"]
 
 
 # ---- run times as bars ----
