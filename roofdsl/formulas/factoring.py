@@ -55,9 +55,7 @@ def product_of(value: Quasi) -> Product:
 
 
 def products_of(value: Quasi) -> list[Product]:
-    """Products whose sum is `value`, the largest groups of terms first; a single one if `value` is a product,
-    or if no group of terms is.
-    """
+    """Products whose sum is `value`, the largest groups first; a single product if `value` or no group is one."""
     ring = _Ring(value)
     whole = _product(value, ring)
     if _is_product(whole) or not 4 <= len(value.terms) <= MOST_TERMS // 2:
