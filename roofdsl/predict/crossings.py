@@ -96,12 +96,13 @@ def crossing(case: Case, kernel: Kernel, machine: Machine, options: Options, bou
         orders = orders_of(kernel, values, machine, options.block, first.how if is_whole else SEVERAL)
         orders = replace(orders, counted=case.counted)
         return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
-    parts, every, cold = [], list[Crossing | None](), replace(options, warm=False)
+    parts, every = [], list[Crossing | None]()
+    alone = options if launches.count == 1 else replace(options, warm=False)
     for launch in launches.each:
         every.append(None)
         if launch.kernel is not None:
             own = orders_of(launch.kernel, values, machine, options.block, launch.how)
-            every[-1] = moved = _one_crossing(own, values, machine, cold, boundary)
+            every[-1] = moved = _one_crossing(own, values, machine, alone, boundary)
             parts.append((launch.function, moved, launch.times))
     whole, held = _added(parts), None
     declared = {(array.name, len(array.dims)) for array in kernel.arrays}

@@ -222,6 +222,9 @@ def test_copies_are_one_launch_of_their_own_traffic() -> None:
     assert bytes_of(copied) == bytes_of(by_hand)
     in_rows, beside = 2 * 96 * 8 * 32, 2 * 96 * 8 * 8  # A and B, a sector for each thread; S, whole sectors
     assert bytes_of(copied)["L1"] == in_rows + beside
+    few = sizes | {"m": 48}  # 14 KB: L2 holds them from one launch to the next
+    cold, warm = (predict(shared, few, SMALL, Options(warm=w)) for w in (False, True))
+    assert cold.memory.bytes > 0 == warm.memory.bytes and warm.levels[0] == cold.levels[0]
 
     sums = kernel_of(
         "kernel sums(m, n):\n    in A: f64[n, m]\n    out x: f64[m]\n    temp s: f64[1]\n    for i in range(m):\n"
