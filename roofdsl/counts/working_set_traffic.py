@@ -30,7 +30,7 @@ from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized
 from roofdsl.store.memo import recall
 
-HALVINGS = 3
+HALVINGS = 2
 """How often a loop is halved in which later iterations do more, or less, than earlier ones."""
 
 HEAD = 4

@@ -73,14 +73,17 @@ def launch_transfers(
 def _by_working_sets(
     orders: Orders, cache: Cache, values: Mapping[str, int], at: Boundary, executed: int, *, warm: bool
 ) -> tuple[TrafficAt, Boundary]:
-    """As `launch_transfers`, from the sets of blocks and waves alone. Raises NoAnswer."""
+    """As `launch_transfers`, from the sets of blocks and waves alone. Raises NoAnswer, and OutOfReach beyond half of the
+    budget.
+    """
     from roofdsl.counts.histogram_at import NoAnswer
     from roofdsl.counts.sector_traffic import after_another
-    from roofdsl.counts.traffic_at import TrafficAt, convention_totals
+    from roofdsl.counts.traffic_at import OutOfReach, TrafficAt, convention_totals
     from roofdsl.counts.working_set_traffic import lines_by_working_sets
     from roofdsl.loops.sized import Sized
     from roofdsl.loops.thread_blocks import block_by_block, in_waves
     from roofdsl.loops.transform import repeated
+    from roofdsl.sets.library import TooHard, limited
 
     launch = orders.launch
     if launch is None or at.cache_bytes is None or at.line_bytes is None or at.moved_bytes is None:
@@ -94,5 +97,9 @@ def _by_working_sets(
         lines = lines_by_working_sets(Sized(kernel, values), size, line, sector, cold=cold)
         return TrafficAt(*convention_totals(Sized(kernel, values), lines, at.convention), executed, "distinct sectors")
 
-    found = after_another(moved(kernel), moved(repeated(kernel, 2))) if warm else moved(kernel)
+    try:
+        with budget.part(2), limited(f"the bytes behind {cache.name} of kernel {kernel.name}"):
+            found = after_another(moved(kernel), moved(repeated(kernel, 2))) if warm else moved(kernel)
+    except TooHard as error:
+        raise OutOfReach(kernel.name, str(error), executed, NEARER_ACCESSES) from None
     return found, replace(at, assumptions=(*at.assumptions, BY_WORKING_SETS.format(cache.name)))
