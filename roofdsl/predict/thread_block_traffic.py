@@ -73,7 +73,7 @@ def launch_transfers(
 def _by_working_sets(
     orders: Orders, cache: Cache, values: Mapping[str, int], at: Boundary, executed: int, *, warm: bool
 ) -> tuple[TrafficAt, Boundary]:
-    """As `launch_transfers`, from the sets of blocks and waves alone. Raises NoAnswer, and OutOfReach beyond half of the
+    """As `launch_transfers`, from sets of blocks and waves alone. Raises NoAnswer, and OutOfReach beyond half of the
     budget.
     """
     from roofdsl.counts.histogram_at import NoAnswer
