@@ -89,7 +89,7 @@ def upright(env: Mapping[str, Values], contiguous: Collection[str]) -> Env:
     """
     found = dict(env)
     for name, own in env.items():
-        for mover in own.movers & set(contiguous):
+        for mover in own.movers & set(contiguous) & env.keys():  # not `i` of `i - i`
             by = found[mover]
             width, length = own.last - own.first, by.last - by.first
             if width < length and own.step == by.step == 1 and by.run == 1:
