@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from roofdsl.frontends.poly import Atom, Entry, Poly, Quotient, quotient
 from roofdsl.lang.record import Record
@@ -60,6 +60,13 @@ class Facts:
             uppers = (*old.uppers, bound) if parts[0].value == -1 else old.uppers
             return Facts((*self.ranges[:k], Range(old.var, lowers, uppers), *self.ranges[k + 1 :]), self.known)
         return self
+
+    def given_all(self, differences: Iterable[Poly]) -> Facts:
+        """The facts if also each of `differences` >= 0, as far as `given` can say so."""
+        facts = self
+        for difference in differences:
+            facts = facts.given(difference)
+        return facts
 
     def not_negative(self, value: Poly) -> bool:
         """Whether `value` >= 0 is proven at every iteration, for all positive parameters."""

@@ -301,6 +301,15 @@ class Context(Writing):
                 return answer
         raise Split(place, condition)
 
+    @contextmanager
+    def answering(self, place: object, answer: bool) -> Iterator[None]:
+        """While statements are written for one answer to a known condition."""
+        self.choices[place] = answer
+        try:
+            yield
+        finally:
+            del self.choices[place]
+
     def let(self, wish: str, value: Value, node: Any) -> Value:
         """Names a value at the current place."""
         span = self.spans(node)

@@ -151,15 +151,8 @@ class Follower:
             del context.accesses[accesses:]
             ways = []
             for answer, known in ((True, split.condition.holds), (False, split.condition.fails)):
-                facts = context.facts
-                for difference in known:
-                    facts = facts.given(difference)
-                context.choices[split.place] = answer
-                try:
-                    with context.within(facts):
-                        ways.append(self.each_way(read))
-                finally:
-                    del context.choices[split.place]
+                with context.answering(split.place, answer), context.within(context.facts.given_all(known)):
+                    ways.append(self.each_way(read))
             if len(context.out) != out:
                 raise
             return ways[0] if ways[0] == ways[1] else Choice(split.place, split.condition, *ways)

@@ -98,11 +98,8 @@ class Statements:
 
     def _each_way(self, split: Split, node: Any, parallel: int) -> None:
         def way(answer: bool) -> None:
-            self.context.choices[split.place] = answer
-            try:
+            with self.context.answering(split.place, answer):
                 self.statement(node, parallel)
-            finally:
-                del self.context.choices[split.place]
 
         self.branches(split, node, lambda: way(True), lambda: way(False))
 
@@ -234,17 +231,11 @@ class Statements:
         """An `if` on loop variables and sizes, with what writes its branches."""
         context, condition = self.context, split.condition
         before = dict(context.env)
-        facts = context.facts
-        for d in condition.holds:
-            facts = facts.given(d)
         context.guarded += 1
-        with context.block() as first, context.within(facts):
+        with context.block() as first, context.within(context.facts.given_all(condition.holds)):
             then()
         after, context.env = context.env, before
-        facts = context.facts
-        for d in condition.fails:
-            facts = facts.given(d)
-        with context.block() as second, context.within(facts):
+        with context.block() as second, context.within(context.facts.given_all(condition.fails)):
             otherwise()
         context.guarded -= 1
         context.env = merged(after, context.env, split)

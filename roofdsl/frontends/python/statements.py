@@ -272,9 +272,7 @@ class Statements:
 
     def _way(self, items: Sequence[ast.stmt], holds: Sequence[Any]) -> list[tree.Item]:
         context = self.context
-        facts = context.facts
-        for d in holds:
-            facts = facts.given(d)
+        facts = context.facts.given_all(holds)
         context.guarded += 1
         known, context.known = context.known, (*context.known, *filter(context.is_size, holds))
         with context.visible(), context.collected() as found, context.within(facts):
