@@ -10,6 +10,7 @@ from roofdsl.loops.accesses import leaves
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Compare, Const, IntExpr, Min, Mod, Sym, add, sub
 from roofdsl.loops.model import Assign, For, If, IntValue, Kernel, Let, Node, Tile
+from roofdsl.loops.transform import nested
 
 
 def untiled(kernel: Kernel) -> Kernel:
@@ -49,10 +50,7 @@ def _without_tiles(kernel: Kernel) -> Kernel:
         tiles.append((inside.var, over.step))
     if not tiles:
         return kernel
-    body = nest[-1].body
-    for loop in reversed(loops):
-        body = (replace(loop, body=body),)
-    plain = replace(kernel, body=body)
+    plain = replace(kernel, body=nested(loops, nest[-1].body))
     if not _legal(plain, tiles):
         return kernel
     names = {name for _, size in tiles for name in size.symbols()}

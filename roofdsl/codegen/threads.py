@@ -16,6 +16,7 @@ from roofdsl.loops.block_shape import usual_block
 from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
 from roofdsl.loops.model import For, If, Kernel, Node
 from roofdsl.loops.thread_blocks import dimensions, tiles_around
+from roofdsl.loops.transform import nested
 
 UNKNOWN = 1 << 20
 """The number of iterations assumed if the bounds of a loop give no number before the launch."""
@@ -78,8 +79,7 @@ def plan_nest(
     body: tuple[Node, ...] = chain[-1].body
     if guards:
         body = (If(And(tuple(guards)), body, (), chain[-1].span),)
-    for loop in reversed(serial):
-        body = (replace(loop, body=body),)
+    body = nested(serial, body)
     along = None if root.parallel else neighbours(chain[-1].body if near is None else near)
     chosen = _dimensions(hoisted, along)
     nest: list[For] = []
@@ -101,12 +101,8 @@ def loops_of_threads(nest: Nest) -> For | None:
     band, inside = [n for n in chain if id(n) in spread], [n for n in chain if id(n) not in spread]
     if any((loop.start.symbols() | loop.stop.symbols()) & {n.var for n in inside} for loop in band):
         return None
-    body = chain[-1].body
-    for loop in reversed(inside):
-        body = (replace(loop, parallel=False, body=body),)
-    for loop in reversed(band):
-        body = (replace(loop, parallel=True, body=body),)
-    root = body[0]
+    marked = [*(replace(loop, parallel=True) for loop in band), *(replace(loop, parallel=False) for loop in inside)]
+    (root,) = nested(marked, chain[-1].body)
     assert isinstance(root, For)
     return root
 

@@ -16,6 +16,7 @@ from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr, Sym, sub
 from roofdsl.loops.model import Assign, Element, For, Let, Node
+from roofdsl.loops.transform import loops_in
 
 MOST_BOXES, MOST_CHUNKS = 256, 4096
 """At most this many boxes for an access whose elements have gaps between them; more where they lie in the chunks that
@@ -302,15 +303,9 @@ class LoopIntervals:
         """Whether the variable of a loop occurs in subscripts, and in the bounds of a loop inside."""
         found = self._decides.get(id(loop))
         if found is None:
-            inside = any(loop.var in self.free_bounds(node) for node in loop.body)
+            inside = any(loop.var in self.bounds(inner).needed for inner in loops_in(loop.body))
             found = self._decides[id(loop)] = loop.var in self.subscripted and inside
         return found
-
-    def free_bounds(self, node: Node) -> set[str]:
-        """The variables in the bounds of a loop and of those inside it."""
-        if not isinstance(node, For):
-            return set()
-        return set(self.bounds(node).needed).union(*map(self.free_bounds, node.body))
 
     def free(self, node: Node) -> tuple[str, ...]:
         """The variables of surrounding loops that decide what a node touches."""

@@ -202,8 +202,8 @@ class _Counter:
 
     def value(self, e: Expr, chosen: ElementType | None) -> _Value:
         """Counts the operations of `e`, and returns its value. chosen: the type of numbers that data choose, as in
-        `select(a[i] > 0, 1, 2)`, unless they are combined with a value that has a type; None if there
-        are none.
+        `select(a[i] > 0, 1, 2)`, unless they are combined with a value that has a type; None if there are
+        none.
         """
         match e:
             case Number():

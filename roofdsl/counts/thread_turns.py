@@ -6,12 +6,13 @@ and blocks that have nothing left in the last turn take one turn fewer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from roofdsl.counts.loop_intervals import Bounds, Env, LoopIntervals
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Sym, sub
 from roofdsl.loops.model import For, Node
+from roofdsl.loops.transform import loops_in
 
 
 def leaves_gaps(intervals: LoopIntervals, loop: For) -> bool:
@@ -29,14 +30,6 @@ def _reach(bounds: Bounds, name: str) -> float:
     """How far a loop that starts at a variable goes on from there: a number from its stops, otherwise its length."""
     from_it = [affine(sub(stop, Sym(name))) for stop in bounds.loop.stops]
     return min((form.constant for form in from_it if not form.terms), default=bounds.length)
-
-
-def loops_in(nodes: Sequence[Node]) -> Iterator[For]:
-    """The loops of a body, each before those inside it."""
-    for node in nodes:
-        if isinstance(node, For):
-            yield node
-            yield from loops_in(node.body)
 
 
 def has_empty(intervals: LoopIntervals, nodes: Sequence[Node], env: Env, moving: set[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.loop_intervals import Env, LoopIntervals, Values, most_boxes, upright
 from roofdsl.counts.neighboring_references import filled_gaps, recurrences
 from roofdsl.counts.thread_turns import leaves_gaps
-from roofdsl.loops.accesses import Access, accesses
-from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
+from roofdsl.loops.accesses import Access, elements_of
+from roofdsl.loops.model import Array, Assign, Count, For, Kernel, Let, Node
 
 
 class Touched(NamedTuple):
@@ -340,12 +340,3 @@ def _overlap(a: Box, b: Box) -> bool:
 def _dims(array: Array) -> tuple[int, ...]:
     dims = tuple(d.evaluate({}) for d in array.dims)
     return dims[::-1] if array.column_major else dims
-
-
-def elements_of(nodes: Sequence[Node]) -> Iterator[Element]:
-    """The elements of all accesses in loops and statements."""
-    for node in nodes:
-        if isinstance(node, For):
-            yield from elements_of(node.body)
-        elif isinstance(node, Assign | Let):
-            yield from (a.element for a in accesses(node))

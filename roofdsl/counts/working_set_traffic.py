@@ -23,11 +23,13 @@ from typing import NamedTuple
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.lines_of_sets import ArrayLines
 from roofdsl.counts.loop_intervals import Env, Values
-from roofdsl.counts.thread_turns import has_empty, loops_in
-from roofdsl.counts.touched_sets import EARLY, Sets, TouchedSets, Units, elements_of
+from roofdsl.counts.thread_turns import has_empty
+from roofdsl.counts.touched_sets import EARLY, Sets, TouchedSets, Units
+from roofdsl.loops.accesses import elements_of
 from roofdsl.loops.model import Count, For, Kernel, Node
 from roofdsl.loops.parameter_values import with_numbers
 from roofdsl.loops.sized import Sized
+from roofdsl.loops.transform import loops_in
 from roofdsl.store.memo import recall
 
 HALVINGS = 2

@@ -19,6 +19,7 @@ from roofdsl.loops.affine import affine
 from roofdsl.loops.indirect import index_arrays, require_data
 from roofdsl.loops.integers import Const, IntExpr, Sym, add
 from roofdsl.loops.model import Assign, Element, For, If, Kernel, Let, Node, Read
+from roofdsl.loops.transform import loops_in
 from roofdsl.matrices.points import at
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class _Cut:
         """The loop with the arrays that it goes through; None if its pieces would not be launches of the same code."""
         if loop.start != Const(0) or loop.step != Const(1) or _has_reads(loop.stop):
             return None
-        inner = {n.var: n for n in _loops(loop.body)}
+        inner = {n.var: n for n in loops_in(loop.body)}
         touched: dict[str, list[Element]] = {}
         for element in _elements(loop):
             touched.setdefault(element.array.name, []).append(element)
@@ -160,7 +161,7 @@ class _Cut:
         """The iterations of the loop inside for each iteration of this one; 1 if data do not bound it."""
         import numpy as np
 
-        inner = [n for n in _loops(self.loop.body) if bound_accesses(n)]
+        inner = [n for n in loops_in(self.loop.body) if bound_accesses(n)]
         if len(inner) != 1 or (inner[0].start.symbols() | inner[0].stop.symbols()) - {self.loop.var, *self.values}:
             return np.ones(self.rows, dtype=np.int64)
         values = {**self.values, self.loop.var: np.arange(self.rows)}
@@ -234,15 +235,6 @@ def _extent(node: For, values: Mapping[str, int]) -> int:
     except (KeyError, TypeError):
         own = 1  # the entries of a row
     return max(1, own) * max([_extent(n, values) for n in node.body if isinstance(n, For)], default=1)
-
-
-def _loops(body: Sequence[Node]) -> Iterator[For]:
-    for node in body:
-        if isinstance(node, For):
-            yield node
-            yield from _loops(node.body)
-        elif isinstance(node, If):
-            yield from _loops((*node.then, *node.orelse))
 
 
 def _elements(node: Node) -> Iterator[Element]:

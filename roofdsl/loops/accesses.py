@@ -147,6 +147,15 @@ def _walk(
             yield PlacedStatement(node, loops, guards, position)
 
 
+def elements_of(nodes: Sequence[Node]) -> Iterator[Element]:
+    """The elements of all accesses in loops and statements; not of those under conditions."""
+    for node in nodes:
+        if isinstance(node, For):
+            yield from elements_of(node.body)
+        elif isinstance(node, Assign | Let):
+            yield from (a.element for a in accesses(node))
+
+
 def scalar_bytes(kernel: Kernel) -> tuple[int, int]:
     """(loaded, stored) bytes of the scalars of one execution (docs/rules.md, rule 8)."""
     scalars = [a for a in kernel.arrays if a.is_scalar]

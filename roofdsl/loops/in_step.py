@@ -9,18 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from roofdsl.lang.record import replace
-from roofdsl.loops.accesses import accesses
+from roofdsl.loops.accesses import elements_of
 from roofdsl.loops.affine import Affine, NotAffineError, Range, affine, at_least, at_most, maximum, minimum
 from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul, sub
 from roofdsl.loops.model import Assign, Count, For, Let, Node
 from roofdsl.loops.parameter_values import with_expressions
-
-
-def nested(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """A body inside loops, outermost first."""
-    for loop in reversed(loops):
-        body = (replace(loop, body=body),)
-    return body
+from roofdsl.loops.transform import nested
 
 
 def in_step(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
@@ -72,13 +66,9 @@ def _from_its_start(loop: For, threads: Collection[str]) -> For:
 def _on_a_diagonal(nodes: Sequence[Node]) -> int:
     """The accesses to elements of which two subscripts move with one variable."""
     found = 0
-    for node in nodes:
-        if isinstance(node, For):
-            found += _on_a_diagonal(node.body)
-        elif isinstance(node, Assign | Let):
-            for access in accesses(node):
-                names = [s for e in access.element.subscripts for s in affine(e).coefficients()]
-                found += len(names) > len(set(names))
+    for element in elements_of(nodes):
+        names = [s for e in element.subscripts for s in affine(e).coefficients()]
+        found += len(names) > len(set(names))
     return found
 
 

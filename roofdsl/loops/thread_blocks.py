@@ -19,11 +19,11 @@ from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.affine import affine, minimum
 from roofdsl.loops.block_shape import MOST_DIMENSIONS, USUAL_THREADS, block_of, grid_of, usual_block
-from roofdsl.loops.in_step import in_step, nested
+from roofdsl.loops.in_step import in_step
 from roofdsl.loops.integers import Condition, Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Element, For, Kernel, Node
 from roofdsl.loops.parameter_values import with_numbers
-from roofdsl.loops.transform import apply
+from roofdsl.loops.transform import apply, nested
 
 
 class Launch(Record):

@@ -37,6 +37,23 @@ def repeated(kernel: Kernel, times: int) -> Kernel:
     return replace(plain, body=(outer,))
 
 
+def nested(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """A body inside loops, outermost first."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def loops_in(body: Sequence[Node]) -> Iterator[For]:
+    """The loops of a body, also under conditions; each before those inside it."""
+    for node in body:
+        if isinstance(node, For):
+            yield node
+            yield from loops_in(node.body)
+        elif isinstance(node, If):
+            yield from loops_in((*node.then, *node.orelse))
+
+
 def nests(body: Sequence[Node]) -> list[tuple[For, ...]]:
     """The loops of every maximal perfect nest, outermost loop first; outer nests come before inner ones."""
     return [tuple(_nest(root)) for root in _roots(body)]
@@ -53,10 +70,8 @@ def _in_nest(kernel: Kernel, directive: Tile | Order, change: Change) -> tuple[N
         raise InputError(kernel.source, [Diagnostic("tile-loops", message, directive.span)])
     root = roots[0]
     nest = _nest(root)
-    body = nest[-1].body
-    for loop in reversed(change(nest)):
-        body = (replace(loop, body=body),)
-    return _replaced(kernel.body, root, body[0])
+    (changed,) = nested(change(nest), nest[-1].body)
+    return _replaced(kernel.body, root, changed)
 
 
 def _nest(root: For) -> list[For]:

@@ -16,7 +16,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.access_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.boundary import Boundary
-from roofdsl.predict.kernel_launches import SEVERAL, launches_of_kernel
+from roofdsl.predict.kernel_launches import SEVERAL, KernelLaunches, launches_of_kernel
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.level_traffic import (
     Hierarchy,
@@ -104,40 +104,38 @@ def crossing(case: Case, kernel: Kernel, machine: Machine, options: Options, bou
             own = orders_of(launch.kernel, values, machine, options.block, launch.how)
             every[-1] = moved = _one_crossing(own, values, machine, alone, boundary)
             parts.append((launch.function, moved, launch.times))
-    whole, held = _added(parts), None
-    declared = {(array.name, len(array.dims)) for array in kernel.arrays}
-    touched = (array for launch in launches.each if launch.kernel is not None for array in launch.kernel.arrays)
-    if launches.count > 1 and all((a.name, len(a.dims)) in declared for a in touched):  # no copies for each thread
-        held = _held_throughout(kernel, values, machine, options, boundary)
-    state = "each with cold caches"
-    if held is not None:
-        every = [None if one is None else _with_share(one, held, whole.memory) for one in every]
-        whole = replace(whole, memory=held)
-        state = f"whose data all fit in {whole.memory.nearer}"
+    whole, state = _added(parts), "each with cold caches"
+    moved_by_all = _held_throughout(launches, kernel, values, boundary, warm=options.warm)
+    if moved_by_all is not None:
+        memory = memory_level_time(machine, moved_by_all, boundary)
+        every = [None if one is None else _with_share(one, memory, whole.memory) for one in every]
+        whole, state = replace(whole, memory=memory), f"whose data all fit in {memory.nearer}"
     note = f"{launches.count:,} launches of the generated code, {state}"
     notes = (note, *filter(None, [launches.sampled])) if launches.count > 1 else ()
     return replace(whole, beyond=beyond, in_sets=notes, launches=tuple(every))
 
 
 def _held_throughout(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
-) -> LevelTime | None:
-    """What the memory exchanges with a last cache that holds the data of all launches of a kernel: each sector once,
-    and nothing if it is warm. None if the cache does not hold them, or if that cannot be found at once.
+    launches: KernelLaunches, kernel: Kernel, values: Mapping[str, int], boundary: Boundary, *, warm: bool
+) -> TrafficAt | None:
+    """What the memory exchanges with a last cache that holds the data of several launches of a kernel: each sector
+    once, and nothing if it is warm. None if the cache does not hold them, if threads have copies, or if it cannot be
+    found at once.
     """
-    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.streamed import streamed_at
     from roofdsl.counts.traffic_at import touched_bytes_at_once
 
     at = sized(kernel, values)
-    if boundary.cache_bytes is None or is_indirect(kernel) or streamed_at(at):
+    if launches.count < 2 or boundary.cache_bytes is None or is_indirect(kernel) or streamed_at(at):
         return None
+    declared = {(array.name, len(array.dims)) for array in kernel.arrays}
+    used = (array for launch in launches.each if launch.kernel is not None for array in launch.kernel.arrays)
+    if any((array.name, len(array.dims)) not in declared for array in used):
+        return None  # a copy for each thread has a dimension more
     touched = touched_bytes_at_once(at, boundary.line_bytes)
     if touched is None or touched > boundary.cache_bytes:
         return None
-    where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
-    find = warm_transfers_at if options.warm else transfers_at
-    return memory_level_time(machine, find(kernel, values, where, boundary.convention), boundary)
+    return crossing_at(Orders(kernel), values, boundary, boundary.convention, warm=warm)
 
 
 def _with_share(launch: Crossing, held: LevelTime, apart: LevelTime) -> Crossing:
@@ -242,7 +240,6 @@ def _at_memory(
     would not do: a launch moves far less, so the time would be no bound. If the kernel has no blocks, all levels are
     counted in that order.
     """
-    from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
 
@@ -251,8 +248,7 @@ def _at_memory(
         try:
             moved, at = launch_transfers(orders, cache, values, boundary, warm=warm)
         except OutOfReach:
-            unbounded = Transfers(None, boundary.line_bytes, boundary.moved_bytes)
-            moved = transfers_at(orders.kernel, values, unbounded, boundary.convention)
+            moved = crossing_at(orders, values, replace(boundary, cache_bytes=None), boundary.convention, warm=False)
             notes = (*boundary.assumptions, MOVED_ONCE.format(cache.name))
             return moved, replace(boundary, assumptions=notes), orders
         except CommandError as error:

@@ -330,7 +330,7 @@ def test_launches_without_iterations_are_not_made(n: int) -> None:
 @pytest.fixture()
 def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each launch finds its caches empty, also at sizes at which the last one holds the data of all launches."""
-    monkeypatch.setattr("roofdsl.predict.crossings._held_throughout", lambda *_: None)
+    monkeypatch.setattr("roofdsl.predict.crossings._held_throughout", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("nothing_stays")
